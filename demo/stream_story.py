@@ -30,11 +30,10 @@ from examples.orders_stream.orders import start_query
 from examples.orders_stream.proof import prove
 from examples.orders_stream.stream import OrderStream
 from examples.orders_stream.table import TIME_ZONE, create_table
-from lake.client.batches import reference
+from lake.client.references import reference
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.lake import CommitPartitionsRequest, ListPartitionsRequest
+from lake.protocol.lake import CommitPartitionsRequest, ListPartitionsRequest, SnapshotRequest
 from lake.spark import configure
-from lake.spark.streams.streaming import BatchSummary
 
 STREAM = OrderStream(seed=7)
 ROWS = 12_000
@@ -55,12 +54,14 @@ class Story:
     table: str
     stop_sign: StopSign
     generated: int = 0
-    written: int = 0
     seen_complete: dict[str, int] = field(default_factory=dict)  # rows of a partition when it was first visible
     changed: set[str] = field(default_factory=set)  # visible partitions whose rows changed
 
-    def batch_done(self, summary: BatchSummary) -> None:
-        self.written += summary.rows
+    @property
+    def written(self) -> int:
+        """The rows of the table's files."""
+        counts = self.client.lake_get_snapshot(SnapshotRequest(reference(self.table), includeUncommitted=True)).files
+        return sum(each.rows or 0 for each in counts)
 
     def file_written(self, rows: int) -> None:
         self.generated = rows
@@ -81,13 +82,13 @@ class Story:
         return self.count("/*+ includeUnCommit(true) */")
 
     def look(self, offline: dict[str, int], hinted: dict[str, int]) -> Moment:
-        table = reference(self.table)
+        table, written = reference(self.table), self.written
         watermark = self.client.lake_get_watermark(table)
         listed = self.client.lake_list_partitions(ListPartitionsRequest(table=table, includeUncommitted=True))
         return Moment(
             generated=self.generated,
             total=ROWS,
-            written=self.written,
+            written=written,
             watermark=watermark.watermark,
             rerouted=watermark.late.rerouted,
             ready={partition.name: partition.ready for partition in listed.partitions},
@@ -155,7 +156,7 @@ def tell(story: Story, narrator: Narrator, uri: str, scratch: Path) -> None:
     source, checkpoint = scratch / "input", scratch / "checkpoint"
     lines = sources.files(story.spark, source, FILES_PER_BATCH)
     with generating(story, source):
-        query = start_query(lines, uri, story.table, str(checkpoint), seconds=0.5, after_batch=story.batch_done)
+        query = start_query(lines, story.table, str(checkpoint), seconds=0.5)
         try:
             moment = watch(story, query, View(narrator.console, ROWS_PER_HOUR))
         finally:

@@ -109,24 +109,7 @@ struct Watermark {
   10: optional i64 tableId
 }
 
-// ---- streaming writers -------------------------------------------------------------------------------------------
-//
-// A batch: beginBatch, then files are written below the staging location that it names, partitions that are missing
-// are added, and reportBatch ends it. A batch that was accepted is accepted once, however often it is run.
-
-struct BeginBatchRequest {
-  1: required TableReference table
-  2: required string writer       // the query's name, the same after a restart; letters, digits, _ and -
-  3: required i64 batch           // numbers rise
-}
-
-struct BeginBatchResponse {
-  1: required bool accepted             // an earlier run was: nothing is to be done
-  2: optional string stagingLocation    // where this run of the batch puts its files; unset if accepted
-  3: optional string attempt            // names this run
-  4: optional i64 watermark
-  5: optional i64 tableId
-}
+// ---- streams ------------------------------------------------------------------------------------------------------
 
 // Where rows that belong to some partitions go.
 struct RoutePartitionsRequest {
@@ -143,32 +126,6 @@ struct Route {
 
 struct RoutePartitionsResponse {
   1: required list<Route> routes  // in the order of the request
-}
-
-struct StagedFile {
-  1: required string path         // relative to the staging location
-  2: required string partition    // the name of the partition that it joins
-}
-
-struct ReportBatchRequest {
-  1: required TableReference table
-  2: required string writer
-  3: required i64 batch
-  4: optional string chain                // which of several that write the same rows, by default "default"
-  5: optional map<string, i64> eventTimes // per source: the smallest event time of the batch
-  6: optional string attempt
-  7: optional list<StagedFile> files
-  8: optional list<string> partitions     // further partitions that the batch wrote to
-  9: optional list<string> reopen         // partitions that it opens again, because late rows are for them
-  10: optional LateRows late
-}
-
-struct ReportBatchResponse {
-  1: required bool accepted             // by this report or an earlier one of the same batch
-  2: required bool repeated             // by an earlier one: this one changed nothing
-  3: required list<string> alreadyReady // why it wasn't: these turned ready, route their rows anew and report again
-  4: optional i64 watermark
-  5: required list<string> committed    // that turned ready by this report
 }
 
 // ---- events ------------------------------------------------------------------------------------------------------
@@ -422,6 +379,11 @@ struct CompleteInstantRequest {
   // Of a keyed table: the properties by which the writer placed and merged rows, such as primary-key, bucket and
   // merge-engine; '' for a property without a value. If the table has another value now, the completion is refused.
   25: optional map<string, string> layout
+  // Rows of partitions that are ready already follow `partition.late-rows`, as lake_route_partitions says. With this, a
+  // completion that adds files to a ready partition, which `reopen` doesn't name, changes nothing: see `alreadyReady`.
+  26: optional bool keepsReady
+  27: optional list<string> reopen              // partitions that are uncommitted again, because late rows are for them
+  28: optional LateRows late                    // what became of late rows: counted for the table
 }
 
 struct CompletedInstant {
@@ -431,6 +393,9 @@ struct CompletedInstant {
   4: required i64 tableVersion
   // Another instant had completed this batch of the stream, or a later one. This instant has been aborted.
   5: optional bool batchRepeated
+  // Partitions that have turned ready since rows were routed. Nothing has changed, and the instant is still inflight:
+  // route their rows again, and complete it again.
+  6: optional list<string> alreadyReady
 }
 
 // A completion that lost to others.
@@ -891,19 +856,10 @@ service LakeMetastore {
   Watermark lake_get_watermark(1: TableReference table)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2,
               3: TableReplaced o3)
-  BeginBatchResponse lake_begin_batch(1: BeginBatchRequest request)
-      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3,
-              4: TableReplaced o4)
   RoutePartitionsResponse lake_route_partitions(1: RoutePartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3,
               4: TableReplaced o4)
-  ReportBatchResponse lake_report_batch(1: ReportBatchRequest request)
-      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3,
-              4: TableReplaced o4)
-
   ReadEventsResponse lake_read_events(1: ReadEventsRequest request)
       throws (1: EventsGone o1, 2: hive_metastore.InvalidOperationException o2, 3: hive_metastore.MetaException o3)
   EventPositions lake_event_positions(1: string group, 2: i64 since)

@@ -3,71 +3,85 @@
 import logging
 import signal
 import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import click
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
+from thrift.transport.TTransport import TTransportException
 
 from examples.orders_stream import sources
 from examples.orders_stream.session import start_session
 from examples.orders_stream.stream import stream_of, stream_options
 from examples.orders_stream.table import LATE_POLICIES, PARTITIONS, create_table
-from lake.client.batches import reference
+from lake.client.reconnecting import ReconnectingClient, connect_to
+from lake.client.references import reference
 from lake.protocol.errors import UserError
-from lake.spark.streams.streaming import BatchSummary, partitioned_writer
+from lake.protocol.hive import MetaException
 
 
 def start_query(
-    lines: DataFrame,
-    uri: str,
-    table: str,
-    checkpoint: str,
-    *,
-    seconds: float | None = 1.0,
-    writer: str | None = None,
-    chain: str | None = None,
-    retry_seconds: float = 300.0,
-    after_batch: Any = None,
+    lines: DataFrame, table: str, checkpoint: str, *, seconds: float | None = 1.0, chain: str | None = None
 ) -> StreamingQuery:
     """Starts to write JSON lines (from `examples.orders_stream.sources`) into `table`, a batch each so many seconds.
 
-    `seconds` None: takes what there is, and ends. The other arguments are those of `partitioned_writer`.
+    `seconds` None: takes what there is, and ends. `chain` names the copy of the stream, where several jobs write the
+    same.
     """
-    write = partitioned_writer(
-        uri,
-        table,
-        event_time="event_time",
-        partitions=PARTITIONS,
-        source="shard",
-        writer=writer,
-        chain=chain,
-        retry_seconds=retry_seconds,
-        after_batch=after_batch,
+    keys = (sf.expr(value).alias(key) for key, value in PARTITIONS.items())
+    query = (
+        sources.orders(lines)
+        .select("*", *keys)
+        .writeStream.option("checkpointLocation", checkpoint)
+        .option("event-time", "event_time")
+        .option("source-column", "shard")
     )
-    query = sources.orders(lines).writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+    if chain is not None:
+        query = query.option("chain", chain)
     if seconds is None:
-        return query.trigger(availableNow=True).start()
-    return query.trigger(processingTime=f"{round(seconds * 1000)} milliseconds").start()
+        return query.trigger(availableNow=True).toTable(table)
+    return query.trigger(processingTime=f"{round(seconds * 1000)} milliseconds").toTable(table)
 
 
-def describe(summary: BatchSummary) -> str:
-    """A batch in one line."""
-    if summary.outcome is None:
-        return f"batch {summary.batch}: accepted in an earlier run"
-    outcome = summary.outcome
-    words = [f"batch {summary.batch}: {summary.rows} rows"]
-    if outcome.watermark is not None:
-        words.append(f"watermark {datetime.fromtimestamp(outcome.watermark / 1000, UTC):%Y-%m-%d %H:%M:%S}")
-    counts = {"rerouted": outcome.late.rerouted, "reopened": outcome.late.reopened, "dropped": outcome.late.dropped}
-    words += [f"{count} late rows {what}" for what, count in counts.items() if count]
-    words += [f"ready: {', '.join(sorted(outcome.committed))}"] if outcome.committed else []
-    return ", ".join(words)
+class Teller:
+    """Tells what became of the batches of a query, as far as they are done."""
+
+    def __init__(self, uri: str, table: str) -> None:
+        self._metastore = ReconnectingClient(connect_to(uri), retry_seconds=5.0)
+        self._table = reference(table)
+        self._told = -1
+
+    def tell(self, query: StreamingQuery) -> bool:
+        """Tells of the batches since the last call; whether there were any."""
+        done = [each for each in query.recentProgress if each["batchId"] > self._told and each["numInputRows"]]
+        if not done:
+            return False
+        self._told = done[-1]["batchId"]
+        for each in done[:-1]:
+            click.echo(f"batch {each['batchId']}: {each['numInputRows']} rows")
+        click.echo(f"batch {self._told}: {done[-1]['numInputRows']} rows{self._state()}")
+        return True
+
+    def _state(self) -> str:
+        """The table's watermark and what became of late rows; empty while the metastore is away."""
+        try:
+            found = self._metastore.call(lambda client: client.lake_get_watermark(self._table))
+        except (TTransportException, OSError, MetaException):
+            return ""
+        words = []
+        if found.watermark is not None:
+            words.append(f"watermark {datetime.fromtimestamp(found.watermark / 1000, UTC):%Y-%m-%d %H:%M:%S}")
+        counts = {"rerouted": found.late.rerouted, "reopened": found.late.reopened, "dropped": found.late.dropped}
+        words += [f"{count} late rows {what} so far" for what, count in counts.items() if count]
+        return "".join(f", {each}" for each in words)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -100,7 +114,6 @@ def describe(summary: BatchSummary) -> str:
     "--late", type=click.Choice(LATE_POLICIES), default="next", show_default=True,
     help="New table: where rows go whose partition is ready already.",
 )  # fmt: skip
-@click.option("--writer", help="The job's name in the metastore. [default: the query's id in the checkpoint]")
 @click.option("--chain", help="Which copy of the stream this is, where several jobs write the same. [default: the job]")
 @click.option("--every", type=click.FloatRange(0), default=1.0, show_default=True, help="Seconds from batch to batch.")
 @click.option("--available-now", is_flag=True, help="Write what there is, and end.")
@@ -142,7 +155,6 @@ def run(
     topic: str,
     delay: str,
     late: str,
-    writer: str | None,
     chain: str | None,
     every: float,
     available_now: bool,
@@ -171,23 +183,24 @@ def run(
         lines = sources.rate(spark, stream_of(seed, shards, step), rows_per_second)
     if create_table(spark, uri, table, delay=delay, late=late):
         click.echo(f"created {table}")
-    query = start_query(
-        lines,
-        uri,
-        table,
-        checkpoint,
-        seconds=None if available_now else every,
-        writer=writer,
-        chain=chain,
-        retry_seconds=retry_seconds,
-        after_batch=lambda summary: click.echo(describe(summary)),
+    seconds = None if available_now else every
+    watch(
+        lambda: start_query(lines, table, checkpoint, seconds=seconds, chain=chain),
+        Teller(uri, table),
+        retry_seconds,
     )
-    wait(query)
     spark.stop()
 
 
-def wait(query: StreamingQuery) -> None:
-    """Returns when the query has ended or somebody stops it; UserError says why it failed."""
+#: What a query says that ended because its metastore, or the database, was away.
+AWAY = ("did not answer", "was completed is not known", "try again", "longer than its time limit")
+
+
+def watch(start: Callable[[], StreamingQuery], teller: Teller, retry_seconds: float) -> None:
+    """Returns when the query has ended or somebody stops it; UserError says why it failed.
+
+    A query that ended because the metastore was away is started again, for so long without a batch that is done.
+    """
     asked = False
 
     def ask(_number: int, _frame: FrameType | None) -> None:
@@ -196,13 +209,23 @@ def wait(query: StreamingQuery) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ask)
-    try:
-        while not asked and not query.awaitTermination(1):
-            sys.stdout.flush()
-        if asked:
-            query.stop()  # a batch in the middle is repeated by the next run
-    except StreamingQueryException as error:
-        raise UserError(f"the query ended: {str(error).split('JVM stacktrace')[0].strip()}") from None
+    deadline = time.monotonic() + retry_seconds
+    while not asked:
+        try:
+            query = start()
+            while not asked and not query.awaitTermination(1):
+                if teller.tell(query):
+                    deadline = time.monotonic() + retry_seconds
+                sys.stdout.flush()
+            teller.tell(query)
+            if asked:
+                query.stop()  # a batch in the middle is repeated by the next run
+            return
+        except (StreamingQueryException, AnalysisException) as error:
+            reason = str(error).split("JVM stacktrace")[0].strip()
+            if time.monotonic() > deadline or not any(each in reason for each in AWAY):
+                raise UserError(f"the query ended: {reason}") from None
+            time.sleep(1)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from examples.orders_stream.session import start_session
 from examples.orders_stream.stream import OrderChange, OrderStream, stream_of, stream_options
-from lake.client.batches import reference
+from lake.client.references import reference
 from lake.protocol.errors import UserError
 
 

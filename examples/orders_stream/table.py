@@ -4,8 +4,8 @@ from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
-from lake.client.batches import reference
 from lake.client.reconnecting import ReconnectingClient, connect_to
+from lake.client.references import reference
 from lake.protocol.hive import AlreadyExistsException, Database, GetTableRequest, NoSuchObjectException
 
 COLUMNS = "id BIGINT, order_id BIGINT, status STRING, amount DECIMAL(12,2), shard STRING, event_time TIMESTAMP"

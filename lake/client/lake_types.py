@@ -193,6 +193,27 @@ class StreamBatch(NamedTuple):
     number: int
 
 
+class Route(NamedTuple):
+    """Where rows of the partition `name` go: to `target`. `late`: it is ready already, or its time has passed.
+
+    `action` is `write`, `next` (to a later partition), `reopen` (the partition is ready and is to be opened again) or
+    `drop` (nowhere).
+    """
+
+    name: str
+    target: str
+    late: bool
+    action: str
+
+
+class LateCounts(NamedTuple):
+    """Rows that went to a later partition, for which a ready partition was opened again, and that were left out."""
+
+    rerouted: int = 0
+    reopened: int = 0
+    dropped: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """What an instant has done, by which it is completed; all of it is optional.
@@ -206,8 +227,9 @@ class Completion:
     directory in the instant's is Hive's from now on. `batch`: what was written is this batch of a stream; if it is
     part of the table already, the instant is aborted. `changelog`: files with all rows of a keyed table that it
     changes, None if nobody wrote them down. `layout`: of a keyed table, by which properties rows were placed and
-    merged, as `KeyedTable.layout` says; the completion is refused if the table has others by then. The rest is as in
-    `CompleteInstantRequest`.
+    merged, as `KeyedTable.layout` says; the completion is refused if the table has others by then. `keeps_ready`: it
+    adds to no partition that is ready, but to those that it opens again (`reopen`). `late`: what became of late rows.
+    The rest is as in `CompleteInstantRequest`.
     """
 
     added: Sequence[DataFile] = ()
@@ -231,6 +253,9 @@ class Completion:
     batch: StreamBatch | None = None
     changelog: Sequence[DataFile] | None = None
     layout: Mapping[str, str] | None = None
+    keeps_ready: bool = False
+    reopen: Sequence[str] = ()
+    late: LateCounts | None = None
 
     def sent(self, table: wire.TableReference, instant: Instant) -> wire.CompleteInstantRequest:
         """The request that completes an instant of a table so."""
@@ -260,6 +285,9 @@ class Completion:
             batch=self.batch and self.batch.number,
             changelog=None if self.changelog is None else [each.sent(staged=False) for each in self.changelog],
             layout=None if self.layout is None else dict(self.layout),
+            keepsReady=self.keeps_ready or None,
+            reopen=list(self.reopen) or None,
+            late=self.late and wire.LateRows(*self.late),
         )
 
 
@@ -276,12 +304,15 @@ class Completed(NamedTuple):
     """What became of a completion. `repeated`: an earlier call had done it, whose answer was lost.
 
     `batch_repeated`: another instant had completed the batch of the stream, or a later one; this one was aborted.
+    `already_ready`: partitions that are ready, to which a completion with `keeps_ready` would have added. Then nothing
+    has changed, and the instant can be completed otherwise.
     """
 
     instant: Instant
     repeated: bool
     table_version: int
     batch_repeated: bool = False
+    already_ready: Sequence[str] = ()
 
 
 class Changes(NamedTuple):

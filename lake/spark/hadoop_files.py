@@ -13,7 +13,7 @@ class FoundFile(NamedTuple):
 
 
 class HadoopFiles:
-    """The little that a writer of staged files needs (`lake.client.staging.Directories` among it)."""
+    """The little that writers and checkpoints need."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
@@ -40,7 +40,7 @@ class HadoopFiles:
         return bool(self._file_system(path).exists(path))
 
     def remove(self, location: str) -> None:
-        """Removes a directory with all below it."""
+        """Removes a file, or a directory with all below it."""
         path = self._path(location)
         self._file_system(path).delete(path, True)
 
@@ -55,10 +55,6 @@ class HadoopFiles:
         )
         if not copied:
             raise OSError(f"can't copy {source} to {target}")
-
-    def files(self, location: str, suffix: str) -> list[str]:
-        """The files below a directory whose names end so, as sorted paths relative to it."""
-        return [each.path for each in self.found(location, suffix)]
 
     def found(self, location: str, suffix: str) -> list[FoundFile]:
         """The files below a directory whose names end so; none if the directory isn't there."""

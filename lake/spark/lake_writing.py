@@ -30,6 +30,7 @@ from lake.spark.table_schema import LakeColumns, columns_of, is_hudi, quoted, st
 from lake.spark.written import Written, refresh_listings
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.lake import LakeTable, Writing
+from lake.tables.late_rows import complete_batch, is_routed
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,8 @@ def write(
     by key are merged again then, unless `based_on` is given.
 
     `batch` says that the rows are a batch of a stream, whose batches have growing numbers: `StreamBatch("orders", 7)`.
-    Batch 7 of it becomes part of the table once. A write that repeats it, or an earlier one, changes nothing.
+    Batch 7 of it becomes part of the table once. A write that repeats it, or an earlier one, changes nothing. Rows of a
+    batch whose partition is ready already follow the table's `partition.late-rows`.
 
     `event_time` is a column of timestamps or dates: their least and greatest are kept for each file, and the least of
     all moves the table's watermark, as of `source`. `options` are those of Spark's Parquet writer, or Hudi's.
@@ -168,8 +170,14 @@ def _write_files(
     with lake.writing(action, read_position=position, heartbeat_seconds=heartbeat_seconds) as writing:
         writer = fitted.write.mode("append").options(**{**options, **COMMITTER})
         writer.partitionBy(*columns.key_names).parquet(writing.directory)
+        if plan.batch is not None and is_routed(plan.schema.properties):
+            _name_apart(HadoopFiles(rows.sparkSession), writing.directory)
         files = written_files(rows.sparkSession, writing, columns, plan.event_time)
-        done = writing.complete(_completion(plan, files))
+        done, made = complete_batch(writing, _completion(plan, files), plan.schema.properties)
+        left_out = {each.path for each in files} - {each.path for each in made.added}
+        for path in sorted(left_out):  # which nobody would ever remove
+            HadoopFiles(rows.sparkSession).remove(writing.directory + path.removeprefix(writing.path))
+        files = list(made.added)
     refresh_listings(rows.sparkSession, lake)
     if done.batch_repeated:
         return Written(None, 0, 0, 0, [])
@@ -180,6 +188,14 @@ def _write_files(
         sum(each.size for each in files),
         sorted({each.partition for each in files}),
     )
+
+
+def _name_apart(directory: HadoopFiles, location: str) -> None:
+    """Gives each file of a batch a name of its own: Spark's names are unique within one partition alone."""
+    there = [each.path for each in directory.found(location, ".parquet") if not each.path.startswith("_temporary/")]
+    for number, path in enumerate(there):
+        partition, _, name = path.rpartition("/")
+        directory.rename(location, path, f"{partition}/{number:05}-{name}" if partition else f"{number:05}-{name}")
 
 
 def _further(rows: DataFrame, columns: LakeColumns) -> list[StructField]:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from lake.tables.keyed.errors import UnfitRows
 from lake.tables.keyed.hashing import buckets_of
 from lake.tables.keyed.schema import lengths_of, of_hive
 from lake.tables.keyed_tables import layout_of, partition_texts
+from lake.tables.late_rows import complete_batch
 
 if TYPE_CHECKING:
     from lake.tables.lake import LakeTable, Writing
@@ -51,13 +53,16 @@ class Applied(NamedTuple):
 class Action(NamedTuple):
     """An instant that is to be made. `write` writes its files, and is called anew after a conflict.
 
-    `read_position`: what the rows were made from; a conflict with that is the caller's.
+    `read_position`: what the rows were made from; a conflict with that is the caller's. `properties`: the table's;
+    `rows`: once they are written, the rows that came to each partition.
     """
 
     lake: "LakeTable"
     name: str
     write: Callable[["Writing"], Completion]
     read_position: int | None
+    properties: Mapping[str, str] = MappingProxyType({})
+    rows: Callable[[], Mapping[str, int]] = dict
 
 
 def apply(
@@ -135,7 +140,13 @@ class _Change:
 
     def action(self) -> Action:
         position = None if self._based_on is None else self._lake.position_of(self._based_on)
-        return Action(self._lake, self._action, self._write, position)
+        return Action(self._lake, self._action, self._write, position, self._schema.properties, self._rows_of)
+
+    def _rows_of(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for bucket, some in self._parts.items():
+            found[bucket.partition] = found.get(bucket.partition, 0) + some.num_rows
+        return found
 
     def _write(self, writing: "Writing") -> Completion:
         partitions = None if self._is_table_wide else sorted({each.partition for each in self._parts})
@@ -221,9 +232,15 @@ def committed(actions: Sequence[Action], heartbeat_seconds: float, batch: Stream
                     dataclasses.replace(each.write(writing), batch=batch)
                     for each, writing in zip(actions, writings, strict=True)
                 ]
-                done = client.complete(
-                    [(each.table, each.instant, made) for each, made in zip(writings, completions, strict=True)]
-                )
+                if len(actions) == 1:
+                    completed, completion = complete_batch(
+                        writings[0], completions[0], actions[0].properties, actions[0].rows
+                    )
+                    done, completions = [completed], [completion]
+                else:
+                    done = client.complete(
+                        [(each.table, each.instant, made) for each, made in zip(writings, completions, strict=True)]
+                    )
                 for writing, each in zip(writings, done, strict=True):
                     writing.completed = each
                 return [

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from thrift.Thrift import TException
 
-from lake.client.batches import reference
 from lake.client.heartbeats import Heartbeats
 from lake.client.lake_types import (
     AsOf,
@@ -49,12 +48,14 @@ from lake.client.lake_types import (
     OrphanFile,
     PartitionPositions,
     Position,
+    Route,
     Schema,
     from_millis,
     to_millis,
 )
 from lake.client.leases import Lease
 from lake.client.reconnecting import Connect, ReconnectingClient, connect_to
+from lake.client.references import reference
 from lake.protocol import lake as wire
 from lake.protocol.bounded_dict import BoundedDict
 from lake.protocol.connection.closing import Closing
@@ -112,7 +113,13 @@ class LakeClient(Closing):
         requests = [completion.sent(table.reference, instant) for table, instant, completion in completions]
         done = self.call(lambda client: client.lake_complete_instants(requests))
         return [
-            Completed(Instant.of(each.instant), bool(each.repeated), each.tableVersion, bool(each.batchRepeated))
+            Completed(
+                Instant.of(each.instant),
+                bool(each.repeated),
+                each.tableVersion,
+                bool(each.batchRepeated),
+                each.alreadyReady or (),
+            )
             for each in done
         ]
 
@@ -487,6 +494,16 @@ class LakeTable:
         found = self._client.call(lambda client: client.lake_list_partitions(request))
         return {each.name: bool(each.ready) for each in found.partitions}
 
+    def route(self, names: Sequence[str]) -> list[Route]:
+        """Where rows that belong to the partitions of these names go now, in the same order, for a writer of a stream.
+
+        Raises InvalidOperationException if no partition takes them.
+        """
+        request = wire.RoutePartitionsRequest(table=self.reference, names=list(names))
+        routes = self._client.call(lambda client: client.lake_route_partitions(request)).routes
+        # Under the names of the request: the server spells them as Hive does.
+        return [Route(name, each.target, each.late, each.action) for name, each in zip(names, routes, strict=True)]
+
     def positions(self, *, filter: str | None = None) -> dict[str, PartitionPositions]:
         """Of a keyed table, by partition: the position of its last change, and the one that Hive sees.
 
@@ -697,8 +714,10 @@ class Writing:
 
     def complete(self, completion: Completion) -> Completed:
         """Completes it, as `LakeTable.complete`."""
-        self.completed = self.table.complete(self.instant, completion)
-        return self.completed
+        done = self.table.complete(self.instant, completion)
+        if not done.already_ready:
+            self.completed = done
+        return done
 
 
 class ChangeFeed:

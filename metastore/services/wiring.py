@@ -42,7 +42,7 @@ from metastore.services.maintenance.server_info import ServerInfo
 from metastore.services.partition.exchange import PartitionExchange
 from metastore.services.partition.reads import PartitionReads
 from metastore.services.partition.writes import PartitionService
-from metastore.services.readiness.ingest import BatchService
+from metastore.services.readiness.late_rows import Routes
 from metastore.services.readiness.partition_states import PartitionStates
 from metastore.services.readiness.service import ReadinessService
 from metastore.services.registry.engine_reports import EngineReports
@@ -110,7 +110,7 @@ class _Partition(TypedDict):
 
 class _Readiness(TypedDict):
     readiness: ReadinessService
-    batches: BatchService
+    routes: Routes
     partition_states: PartitionStates
 
 
@@ -171,7 +171,7 @@ class Metastore:
     partition_reads: PartitionReads
     partition_states: PartitionStates
     readiness: ReadinessService
-    batches: BatchService
+    routes: Routes
     timeline: TimelineService
     timeline_queries: TimelineQueries
     timeline_sweeper: TimelineSweeper
@@ -397,19 +397,19 @@ def _partition(parts: _Parts, table: _Table) -> _Partition:
 
 
 def _readiness(parts: _Parts, table: _Table, partition: _Partition) -> _Readiness:
-    _, database, warehouse, _, _, mover, publisher, commits, _ = parts
+    _, database, _, _, _, _, publisher, commits, _ = parts
     tables = table["tables"]
     readiness = ReadinessService(database, tables, partition["partitions"], publisher, commits)
     return _Readiness(
         readiness=readiness,
-        batches=BatchService(database, warehouse, mover, tables, publisher, commits, readiness),
+        routes=Routes(database, tables),
         partition_states=PartitionStates(database, tables, commits),
     )
 
 
 def _timeline(parts: _Parts, table: _Table, readiness: _Readiness) -> _Timeline:
     """Timelines, and the snapshots that are read from them."""
-    settings, database, warehouse, sequencer, events, mover, publisher, _, deletable = parts
+    settings, database, warehouse, sequencer, events, mover, publisher, commits, deletable = parts
     tables = table["tables"]
     files = InstantFiles(database, warehouse, mover, publisher, deletable)
     heartbeat_seconds = settings.instant_heartbeat_seconds
@@ -430,6 +430,7 @@ def _timeline(parts: _Parts, table: _Table, readiness: _Readiness) -> _Timeline:
             events,
             files,
             Publishing(warehouse, grace_seconds=settings.publish_grace_seconds),
+            commits,
         ),
         file_snapshots=FileSnapshots(database, tables, sequencer, files),
         orphan_files=OrphanFiles(database, tables, warehouse, deletable),

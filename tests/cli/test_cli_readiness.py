@@ -9,8 +9,8 @@ import pytest
 from lake.cli.lake import PAGE
 from lake.cli.moments import compared, in_words, iso, shown
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.lake import LateRows, ReportBatchRequest, TableReference
-from tests.support import builders
+from lake.protocol.lake import LateRows, TableReference
+from tests.support import builders, streams
 from tests.support.command import complaint, output, run
 from tests.support.server import MetastoreServer
 
@@ -44,9 +44,9 @@ def make_table(uri: str, hours: int = 0, **parameters: str) -> str:
 
 def report(uri: str, table: str, batch: int, *, late: LateRows | None = None, **event_times: int) -> None:
     db, name = table.split(".")
-    request = ReportBatchRequest(TableReference(database=db, table=name), "writer", batch, "primary", event_times)
+    table_reference = TableReference(database=db, table=name)
     with ThriftClient.from_uri(uri) as client:
-        assert client.lake_report_batch(request.replace(late=late)).accepted
+        streams.report(client, table_reference, event_times, chain="primary", late=late)
 
 
 def ready(uri: str, table: str) -> dict[str, bool]:

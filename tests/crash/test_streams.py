@@ -17,38 +17,59 @@ pytestmark = pytest.mark.spark
 
 FILES, ROWS = 6, 50
 
-PROGRAM = """
+PROGRAMS = {
+    "write_stream": """
 import sys
 sys.path.insert(0, {root!r})
 from lake.spark import write_stream
 rows = spark.readStream.schema("id BIGINT, dt STRING").option("maxFilesPerTrigger", 1).json({source!r})
 write_stream(rows, "s.t", {checkpoint!r}, trigger={{"availableNow": True}}, heartbeat_seconds=0.5).awaitTermination()
 result = None
-"""
+""",
+    "toTable": """
+rows = spark.readStream.schema("id BIGINT, dt STRING").option("maxFilesPerTrigger", 1).json({source!r})
+writer = rows.writeStream.option("checkpointLocation", {checkpoint!r}).trigger(availableNow=True)
+writer.toTable("s.t").awaitTermination()
+result = None
+""",
+}
+
+#: After so many seconds without a heartbeat an instant is aborted. The extension sends one every 20 seconds.
+PATIENCE = {"write_stream": "3", "toTable": "60"}
+
+
+class WithExtension(SparkSession):
+    """A session that `lake.spark.configure` made."""
+
+    program = ROOT / "tests/spark/programs/configured.py"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kills", [1, 5])
-def test_each_row_is_there_once(kills: int, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("by", "kills"), [("write_stream", 1), ("write_stream", 5), ("toTable", 1), ("toTable", 5)])
+def test_each_row_is_there_once(by: str, kills: int, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     source = tmp_path / "source"
     source.mkdir()
     for number in range(FILES):
         texts = [json.dumps({"id": number * ROWS + id, "dt": f"2026-01-0{id % 3 + 1}"}) for id in range(ROWS)]
         (source / f"{number:03}.json").write_text("\n".join(texts))
-    program = PROGRAM.format(root=str(ROOT), source=str(source), checkpoint=str(tmp_path / "checkpoint"))
+    program = PROGRAMS[by].format(root=str(ROOT), source=str(source), checkpoint=str(tmp_path / "checkpoint"))
     with (
-        MetastoreServer(tmp_path / "data", "--instant-heartbeat-seconds", "3") as server,
+        MetastoreServer(tmp_path / "data", "--instant-heartbeat-seconds", PATIENCE[by]) as server,
         LakeClient(server.uri) as client,
     ):
         sessions = iter(range(kills + 1))
 
         def session() -> SparkSession:
-            return SparkSession("4", server.uri, str(tmp_path / "warehouse"), tmp_path / f"spark{next(sessions)}")
+            kind = SparkSession if by == "write_stream" else WithExtension
+            return kind("4", server.uri, str(tmp_path / "warehouse"), tmp_path / f"spark{next(sessions)}")
 
         first = session()
         first.sql("CREATE DATABASE s")
-        first.sql("CREATE TABLE s.t (id BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)")
+        first.sql(
+            "CREATE TABLE s.t (id BIGINT, dt STRING) USING parquet PARTITIONED BY (dt) "
+            "TBLPROPERTIES ('timeline.archived-days' = '9')"
+        )
         lake = client.table("s.t")
         killed_after = []
         for number in range(kills):

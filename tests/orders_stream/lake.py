@@ -1,7 +1,7 @@
 """Tables of hourly partitions and their rows, written and looked at without an engine."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from examples.orders_stream.stream import OrderChange
-from lake.client.batches import Batch, Outcome, Staged
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import SerDeInfo
 from lake.protocol.lake import ListPartitionsRequest, PartitionState, TableReference
@@ -109,21 +108,3 @@ def orders(client: ThriftClient, table: str) -> Iterator[tuple[str, OrderChange]
             millis = data["event_time"].cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist()
             for number, order, status, amount, shard, event_time in zip(*columns, millis, strict=True):
                 yield name, OrderChange(number, order, status, int(amount * 100), shard, event_time)
-
-
-def stage(batch: Batch, numbers: Mapping[str, Sequence[int]]) -> dict[str, Staged]:
-    """Writes rows, given by their ids and partition, to a batch's staging location, a file per partition."""
-    directory = local_path(batch.staging_location)
-    directory.mkdir(parents=True, exist_ok=True)
-    staged = {}
-    for count, (name, found) in enumerate(numbers.items()):
-        file = batch.file_name(count)
-        pq.write_table(pa.table({"id": pa.array(found, pa.int64())}), directory / file)
-        staged[name] = Staged([file], rows=len(found))
-    return staged
-
-
-def write(batch: Batch | None, numbers: Mapping[str, Sequence[int]], event_time: int, source: str = "s") -> Outcome:
-    """Stages and reports a batch whose smallest event time is given."""
-    assert batch is not None
-    return batch.report({source: event_time}, stage(batch, numbers))

@@ -185,7 +185,7 @@ _FIELDS = {
     "state": "inflight",
 }
 """What fields without a value get, by their names."""
-_BATCHES = ("lake_begin_batch", "lake_report_batch", "lake_route_partitions")
+_BATCHES = ("lake_route_partitions",)
 _CONSTRAINTS = (
     *("primaryKeys", "uniqueConstraints", "notNullConstraints", "defaultConstraints", "checkConstraints"),
     "foreignKeys",

@@ -23,9 +23,9 @@ from lake.protocol.hive import (
     PartitionSpec,
     RequestPartsSpec,
 )
-from lake.protocol.lake import ReportBatchRequest
 from tests.support.builders import partition, table, view
 from tests.support.expect import files_below, refused
+from tests.support.streams import report
 from tests.support.target import local_path
 from tests.visibility.flags import (
     COMMITTED,
@@ -333,8 +333,7 @@ class TestEchoes:
     def test_of_a_ready_one_that_was_opened_for_late_rows(self, client: ThriftClient, db: str) -> None:
         commit(client, db, A)
         read = find(client, db, *OF_A)
-        report = ReportBatchRequest(reference(db), "w", 1, reopen=[A])
-        assert client.lake_report_batch(report).accepted
+        report(client, reference(db), reopen=[A])
         assert readiness(client, db) == {A: False}
         opened = of_flag(find(client, db, *OF_A).parameters)
         assert self.echo(client, db, read) == opened
@@ -377,7 +376,7 @@ class TestEchoes:
             last = now
 
     def reopened_for_late_rows(self, client: ThriftClient, db: str) -> Callable[[], object]:
-        return lambda: client.lake_report_batch(ReportBatchRequest(reference(db), "w", 1, reopen=[A]))
+        return lambda: report(client, reference(db), reopen=[A])
 
     def test_a_time_after_the_last_commit_is_unknown(self, client: ThriftClient, db: str) -> None:
         commit(client, db, A)
@@ -518,7 +517,7 @@ class TestSuccessFiles:
             (lambda: altered(client, db, *OF_A), ["_DONE"]),
             (lambda: altered(client, db, *OF_A, commit="false"), []),
             (lambda: commit(client, db, A), ["_DONE"]),
-            (lambda: client.lake_report_batch(ReportBatchRequest(reference(db), "w", 1, reopen=[A])), []),
+            (lambda: report(client, reference(db), reopen=[A]), []),
         ):
             turn()
             assert files_below(directory) == there

@@ -9,9 +9,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precon
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import AlreadyExistsException, Partition
-from lake.protocol.lake import ReportBatchRequest
 from tests.support.builders import database, table
 from tests.support.expect import refused
+from tests.support.streams import report
 from tests.visibility.flags import MODE, commit, find, new, of_flag, reference, reopen, states
 from tests.visibility.readers import Ports
 
@@ -147,8 +147,7 @@ class Flags(RuleBasedStateMachine):
     @rule(data=st.data())
     def reopen_for_late_rows(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.known)))
-        report = ReportBatchRequest(reference(self.db), "w", next(self.batches), reopen=[name])
-        assert self.client.lake_report_batch(report).accepted
+        report(self.client, reference(self.db), reopen=[name])
         if self.known[name].ready:
             self.opened(name)
 

@@ -60,13 +60,11 @@ from lake.protocol.hive import (
     WriteNotificationLogRequest,
 )
 from lake.protocol.lake import (
-    BeginBatchRequest,
     BeginInstantRequest,
     CommitPartitionsRequest,
     CommitTablesRequest,
     CompleteInstantRequest,
     ReopenPartitionsRequest,
-    ReportBatchRequest,
     TableCommit,
     TableReference,
     TransitionInstantRequest,
@@ -375,8 +373,6 @@ WRITERS = [
     ),
     _request("lake_commit_partitions", lambda db, name: CommitPartitionsRequest(_table(db, name), [HIDDEN_NAME])),
     _request("lake_reopen_partitions", lambda db, name: ReopenPartitionsRequest(_table(db, name), [HIDDEN_NAME])),
-    _request("lake_begin_batch", lambda db, name: BeginBatchRequest(_table(db, name), "w", 1)),
-    _request("lake_report_batch", lambda db, name: ReportBatchRequest(_table(db, name), "w", 1)),
     _request("lake_begin_instant", lambda db, name: BeginInstantRequest(_table(db, name), "commit")),
     Writer(
         "lake_transition_instant",

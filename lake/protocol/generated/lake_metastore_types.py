@@ -149,30 +149,6 @@ class Watermark(Struct):
         self.tableId = tableId
 
 
-class BeginBatchRequest(Struct):
-    __slots__ = ('table', 'writer', 'batch', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('table', 'writer', 'batch',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, table: TableReference | None = None, writer: str | None = None, batch: int | None = None) -> None:
-        self.table = table
-        self.writer = writer
-        self.batch = batch
-
-
-class BeginBatchResponse(Struct):
-    __slots__ = ('accepted', 'stagingLocation', 'attempt', 'watermark', 'tableId', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('accepted',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, accepted: bool | None = None, stagingLocation: str | None = None, attempt: str | None = None, watermark: int | None = None, tableId: int | None = None) -> None:
-        self.accepted = accepted
-        self.stagingLocation = stagingLocation
-        self.attempt = attempt
-        self.watermark = watermark
-        self.tableId = tableId
-
-
 class RoutePartitionsRequest(Struct):
     __slots__ = ('table', 'names', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'names',)
@@ -202,47 +178,6 @@ class RoutePartitionsResponse(Struct):
 
     def __init__(self, routes: list[Route] | None = None) -> None:
         self.routes = routes
-
-
-class StagedFile(Struct):
-    __slots__ = ('path', 'partition', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('path', 'partition',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, path: str | None = None, partition: str | None = None) -> None:
-        self.path = path
-        self.partition = partition
-
-
-class ReportBatchRequest(Struct):
-    __slots__ = ('table', 'writer', 'batch', 'chain', 'eventTimes', 'attempt', 'files', 'partitions', 'reopen', 'late', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('table', 'writer', 'batch',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, table: TableReference | None = None, writer: str | None = None, batch: int | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, attempt: str | None = None, files: list[StagedFile] | None = None, partitions: list[str] | None = None, reopen: list[str] | None = None, late: LateRows | None = None) -> None:
-        self.table = table
-        self.writer = writer
-        self.batch = batch
-        self.chain = chain
-        self.eventTimes = eventTimes
-        self.attempt = attempt
-        self.files = files
-        self.partitions = partitions
-        self.reopen = reopen
-        self.late = late
-
-
-class ReportBatchResponse(Struct):
-    __slots__ = ('accepted', 'repeated', 'alreadyReady', 'watermark', 'committed', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('accepted', 'repeated', 'alreadyReady', 'committed',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, accepted: bool | None = None, repeated: bool | None = None, alreadyReady: list[str] | None = None, watermark: int | None = None, committed: list[str] | None = None) -> None:
-        self.accepted = accepted
-        self.repeated = repeated
-        self.alreadyReady = alreadyReady
-        self.watermark = watermark
-        self.committed = committed
 
 
 class EventRecord(Struct):
@@ -520,11 +455,11 @@ class Column(Struct):
 
 
 class CompleteInstantRequest(Struct):
-    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'conditional', 'attempt', 'published', 'stream', 'batch', 'changelog', 'layout', 'unknown')
+    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'conditional', 'attempt', 'published', 'stream', 'batch', 'changelog', 'layout', 'keepsReady', 'reopen', 'late', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'timestamp', 'action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None, conditional: bool | None = None, attempt: int | None = None, published: list[str] | None = None, stream: str | None = None, batch: int | None = None, changelog: list[DataFile] | None = None, layout: dict[str, str] | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None, conditional: bool | None = None, attempt: int | None = None, published: list[str] | None = None, stream: str | None = None, batch: int | None = None, changelog: list[DataFile] | None = None, layout: dict[str, str] | None = None, keepsReady: bool | None = None, reopen: list[str] | None = None, late: LateRows | None = None) -> None:
         self.table = table
         self.timestamp = timestamp
         self.action = action
@@ -550,19 +485,23 @@ class CompleteInstantRequest(Struct):
         self.batch = batch
         self.changelog = changelog
         self.layout = layout
+        self.keepsReady = keepsReady
+        self.reopen = reopen
+        self.late = late
 
 
 class CompletedInstant(Struct):
-    __slots__ = ('table', 'instant', 'repeated', 'tableVersion', 'batchRepeated', 'unknown')
+    __slots__ = ('table', 'instant', 'repeated', 'tableVersion', 'batchRepeated', 'alreadyReady', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'instant', 'repeated', 'tableVersion',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, instant: Instant | None = None, repeated: bool | None = None, tableVersion: int | None = None, batchRepeated: bool | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, instant: Instant | None = None, repeated: bool | None = None, tableVersion: int | None = None, batchRepeated: bool | None = None, alreadyReady: list[str] | None = None) -> None:
         self.table = table
         self.instant = instant
         self.repeated = repeated
         self.tableVersion = tableVersion
         self.batchRepeated = batchRepeated
+        self.alreadyReady = alreadyReady
 
 
 class RejectedCommit(Struct):
@@ -1183,14 +1122,9 @@ ReopenPartitionsResponse.thrift_spec = f(None, (1, 'reopened', 15, (11, 'UTF8', 
 SourceProgress.thrift_spec = f(None, (1, 'chain', 11, 'UTF8'), (2, 'source', 11, 'UTF8'), (3, 'watermark', 10, None), (4, 'reportedAt', 10, None), (5, 'idle', 2, None))
 LateRows.thrift_spec = f(None, (1, 'rerouted', 10, None), (2, 'reopened', 10, None), (3, 'dropped', 10, None))
 Watermark.thrift_spec = f(None, (1, 'watermark', 10, None), (2, 'commitMode', 11, 'UTF8'), (3, 'sources', 15, (12, [SourceProgress, None], False)), (4, 'late', 12, [LateRows, None]), (5, 'uncommitted', 10, None), (6, 'oldestUncommitted', 11, 'UTF8'), (7, 'delay', 10, None), (8, 'interval', 10, None), (9, 'latePolicy', 11, 'UTF8'), (10, 'tableId', 10, None))
-BeginBatchRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'writer', 11, 'UTF8'), (3, 'batch', 10, None))
-BeginBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'stagingLocation', 11, 'UTF8'), (3, 'attempt', 11, 'UTF8'), (4, 'watermark', 10, None), (5, 'tableId', 10, None))
 RoutePartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'names', 15, (11, 'UTF8', False)))
 Route.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'target', 11, 'UTF8'), (3, 'late', 2, None), (4, 'action', 11, 'UTF8'))
 RoutePartitionsResponse.thrift_spec = f(None, (1, 'routes', 15, (12, [Route, None], False)))
-StagedFile.thrift_spec = f(None, (1, 'path', 11, 'UTF8'), (2, 'partition', 11, 'UTF8'))
-ReportBatchRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'writer', 11, 'UTF8'), (3, 'batch', 10, None), (4, 'chain', 11, 'UTF8'), (5, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (6, 'attempt', 11, 'UTF8'), (7, 'files', 15, (12, [StagedFile, None], False)), (8, 'partitions', 15, (11, 'UTF8', False)), (9, 'reopen', 15, (11, 'UTF8', False)), (10, 'late', 12, [LateRows, None]))
-ReportBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'repeated', 2, None), (3, 'alreadyReady', 15, (11, 'UTF8', False)), (4, 'watermark', 10, None), (5, 'committed', 15, (11, 'UTF8', False)))
 EventRecord.thrift_spec = f(None, (1, 'number', 10, None), (2, 'type', 11, 'UTF8'), (3, 'time', 10, None), (4, 'user', 11, 'UTF8'), (5, 'connection', 11, 'UTF8'), (6, 'catalog', 11, 'UTF8'), (7, 'database', 11, 'UTF8'), (8, 'table', 11, 'UTF8'), (9, 'payload', 11, 'UTF8'), (10, 'shard', 8, None))
 ReadEventsRequest.thrift_spec = f(None, (1, 'after', 10, None), (2, 'limit', 8, None), (3, 'tables', 15, (11, 'UTF8', False)), (4, 'types', 15, (11, 'UTF8', False)), (5, 'maxWait', 10, None), (6, 'history', 11, 'UTF8'))
 ReadEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, None], False)), (2, 'position', 10, None), (3, 'last', 10, None), (4, 'history', 11, 'UTF8'))
@@ -1209,8 +1143,8 @@ ListInstantsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None
 InstantDetails.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'metadata', 13, (11, 'UTF8', 11, 'BINARY', False)), (3, 'plan', 15, (12, [FileGroup, None], False)), (4, 'partitions', 15, (11, 'UTF8', False)))
 DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'), (3, 'slice', 11, 'UTF8'), (4, 'path', 11, 'UTF8'), (5, 'kind', 11, 'UTF8'), (6, 'size', 10, None), (7, 'rows', 10, None), (8, 'minEventTime', 10, None), (9, 'maxEventTime', 10, None), (10, 'columns', 15, (11, 'UTF8', False)), (11, 'version', 8, None), (12, 'statistics', 11, 'BINARY'), (13, 'addedAt', 10, None), (14, 'removedAt', 10, None), (15, 'staged', 2, None), (16, 'firstAddedAt', 10, None))
 Column.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'type', 11, 'UTF8'), (3, 'comment', 11, 'UTF8'))
-CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)), (19, 'conditional', 2, None), (20, 'attempt', 8, None), (21, 'published', 15, (11, 'UTF8', False)), (22, 'stream', 11, 'UTF8'), (23, 'batch', 10, None), (24, 'changelog', 15, (12, [DataFile, None], False)), (25, 'layout', 13, (11, 'UTF8', 11, 'UTF8', False)))
-CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None), (5, 'batchRepeated', 2, None))
+CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)), (19, 'conditional', 2, None), (20, 'attempt', 8, None), (21, 'published', 15, (11, 'UTF8', False)), (22, 'stream', 11, 'UTF8'), (23, 'batch', 10, None), (24, 'changelog', 15, (12, [DataFile, None], False)), (25, 'layout', 13, (11, 'UTF8', 11, 'UTF8', False)), (26, 'keepsReady', 2, None), (27, 'reopen', 15, (11, 'UTF8', False)), (28, 'late', 12, [LateRows, None]))
+CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None), (5, 'batchRepeated', 2, None), (6, 'alreadyReady', 15, (11, 'UTF8', False)))
 RejectedCommit.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'requestedAt', 10, None), (4, 'rejectedAt', 10, None), (5, 'winners', 15, (10, None, False)), (6, 'reason', 11, 'UTF8'))
 TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None), (5, 'tableVersion', 10, None), (6, 'changedAt', 10, None), (7, 'publishedAt', 10, None), (8, 'tableId', 10, None))
 SnapshotRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'asOf', 11, 'UTF8'), (3, 'asOfPosition', 10, None), (4, 'asOfTime', 10, None), (5, 'asOfMoment', 10, None), (6, 'partitions', 15, (11, 'UTF8', False)), (7, 'filter', 11, 'UTF8'), (8, 'includeUncommitted', 2, None), (9, 'readOptimized', 2, None), (10, 'limit', 8, None), (11, 'after', 11, 'UTF8'), (12, 'allVersions', 2, None))
@@ -1268,14 +1202,9 @@ for _cls in (
     SourceProgress,
     LateRows,
     Watermark,
-    BeginBatchRequest,
-    BeginBatchResponse,
     RoutePartitionsRequest,
     Route,
     RoutePartitionsResponse,
-    StagedFile,
-    ReportBatchRequest,
-    ReportBatchResponse,
     EventRecord,
     ReadEventsRequest,
     ReadEventsResponse,

@@ -1,7 +1,7 @@
 """Commits DataFrames to keyed tables: one, or several tables together."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame
@@ -72,13 +72,15 @@ class KeyedWrite:
         self._source = source
         self._based_on = based_on
         self._rows = 0
+        self._rows_of: Mapping[str, int] = {}
 
     def action(self) -> Action:
         """The instant that writes them."""
         merges = self._prepared.layout.table.is_merge_on_read
         name = "replacecommit" if self._replaces else "deltacommit" if merges else "commit"
         position = None if self._based_on is None else self._lake.position_of(self._based_on)
-        return Action(self._lake, name, self._attempt, position)
+        properties = self._prepared.schema.properties
+        return Action(self._lake, name, self._attempt, position, properties, lambda: self._rows_of)
 
     def result(self, commit: Commit) -> Written:
         """What the commit has written."""
@@ -90,7 +92,7 @@ class KeyedWrite:
 
     def _attempt(self, writing: Writing) -> Completion:
         written = write_buckets(self._prepared, self._lake, writing, self._event_time, replaces=self._replaces)
-        self._rows = written.rows
+        self._rows, self._rows_of = written.rows, written.rows_of
         made = completion_of(
             written.files,
             self._operation,

@@ -41,11 +41,15 @@ _ANSWER = StructType().add("file", "string").add("rows", "long").add("first_even
 
 
 class WrittenBuckets(NamedTuple):
-    """What the tasks have written. `rows`: of the batch. `least_event_time`: of the batch's rows alone."""
+    """What the tasks have written. `rows`: of the batch. `least_event_time`: of the batch's rows alone.
+
+    `rows_of`: the batch's rows by partition. Those that may move to another one are counted once.
+    """
 
     files: list[DataFile]
     rows: int
     least_event_time: datetime | None
+    rows_of: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -168,10 +172,16 @@ def write_buckets(
     first = min((each.first_event for each in found if each.first_event is not None), default=None)
     files = [received(each.file) for each in found if each.file is not None]
     writer.remove_others(files)
+    rows_of: dict[str, int] = {}
+    for each in found:
+        if each.file is not None:
+            partition = received(each.file).partition
+            rows_of[partition] = rows_of.get(partition, 0) + each.rows
     return WrittenBuckets(
         files,
         sum(each.rows for each in found),
         None if first is None else from_millis(first),
+        rows_of,
     )
 
 
@@ -183,30 +193,29 @@ def _writing(
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         files: Mapping[Bucket, Sequence[DataFile]] = existing.value
         texts: list[str | None] = []
-        rows = 0
+        counts: list[int] = []
         events: list[int] = []
         try:
             for bucket, some in _by_bucket(batches, writer, places, dates):
                 new = written_rows(some)
-                rows += new.num_rows
                 least, _ = event_times(new, writer.event_time)
                 events += [] if least is None else [to_millis(least)]
                 if writer.layout.table.is_table_wide:
                     made = writer.write_anywhere(bucket.file_group, some, in_partitions(files, bucket.file_group))
                 else:
                     made = writer.write(bucket, some, files.get(bucket, ()))
-                texts += [sent(each) for each in made]
+                texts += [sent(each) for each in made] or [None]
+                counts += [new.num_rows] + [0] * (len(texts) - len(counts) - 1)
         except UnfitRows as error:  # the rows' fault: the task isn't to be tried again
-            yield _answer([None], 0, None, str(error))
+            yield _answer([None], [0], None, str(error))
             return
-        if rows:
-            yield _answer(texts or [None], rows, min(events, default=None), None)
+        if any(counts):
+            yield _answer(texts, counts, min(events, default=None), None)
 
     return write
 
 
-def _answer(texts: list[str | None], rows: int, first_event: int | None, unfit: str | None) -> pa.RecordBatch:
-    counts = [rows] + [0] * (len(texts) - 1)
+def _answer(texts: list[str | None], counts: list[int], first_event: int | None, unfit: str | None) -> pa.RecordBatch:
     columns = [
         pa.array(texts, pa.string()),
         pa.array(counts, pa.int64()),

@@ -1,8 +1,6 @@
 """Our own calls: partitions' flags, watermarks, and the batches of streaming writers."""
 
 from lake.protocol.lake import (
-    BeginBatchRequest,
-    BeginBatchResponse,
     CommitPartitionsRequest,
     CommitPartitionsResponse,
     CommitTablesRequest,
@@ -11,8 +9,6 @@ from lake.protocol.lake import (
     ListPartitionsResponse,
     ReopenPartitionsRequest,
     ReopenPartitionsResponse,
-    ReportBatchRequest,
-    ReportBatchResponse,
     RoutePartitionsRequest,
     RoutePartitionsResponse,
     TableReference,
@@ -57,19 +53,9 @@ def lake_get_watermark(call: Call, table: TableReference) -> Watermark:
     return call.metastore.readiness.watermark(table)
 
 
-@answers("lake_begin_batch", changes="INSERT lake request.table", uncommitted="streaming")
-def lake_begin_batch(call: Call, request: BeginBatchRequest) -> BeginBatchResponse:
-    return call.metastore.batches.begin(_named(request.table), request.writer or "", request.batch or 0)
-
-
 @answers("lake_route_partitions", changes="INSERT lake request.table", uncommitted="streaming")
 def lake_route_partitions(call: Call, request: RoutePartitionsRequest) -> RoutePartitionsResponse:
-    return RoutePartitionsResponse(call.metastore.batches.route(_named(request.table), request.names or []))
-
-
-@answers("lake_report_batch", changes="INSERT lake request.table", uncommitted="named")
-def lake_report_batch(call: Call, request: ReportBatchRequest) -> ReportBatchResponse:
-    return call.metastore.batches.report(request)
+    return RoutePartitionsResponse(call.metastore.routes.route(_named(request.table), request.names or []))
 
 
 def _named(table: TableReference | None) -> TableReference:

@@ -98,6 +98,27 @@ class Commits:
             return []
         values, now = decoded(tx, row, turning), clock.once(tx)
         self.prepare_reopening(tx, row, [hive_objects.location(value) for value in values])
+        return self._reopen(tx, row, turning, values, now, for_late_rows=for_late_rows)
+
+    def reopen_first(self, tx: Transaction, row: TableRow, held: Sequence[PartitionRow]) -> list[str | None]:
+        """Makes ready partitions uncommitted for late rows; returns where they lie.
+
+        The caller calls `prepare_reopening` with that last, because it deletes files, which a rollback can't restore.
+        """
+        values = decoded(tx, row, held)
+        self._reopen(tx, row, held, values, clock.once(tx), for_late_rows=True)
+        return [hive_objects.location(value) for value in values]
+
+    def _reopen(
+        self,
+        tx: Transaction,
+        row: TableRow,
+        turning: Sequence[PartitionRow],
+        values: Sequence[Partition],
+        now: commit_flag.Now,
+        *,
+        for_late_rows: bool,
+    ) -> list[str]:
         return self._turn(
             tx,
             EventType.REOPEN_PARTITIONS,

@@ -7,10 +7,17 @@ from functools import cached_property
 from lake.protocol.formats.commit_mode import CommitMode
 from lake.protocol.formats.partition_names import make_name
 from lake.protocol.hive import InvalidOperationException
-from lake.protocol.lake import Route
+from lake.protocol.lake import Route, TableReference
 from metastore.services.commit_flag.partition_time import PartitionClock
-from metastore.services.commit_flag.policy import LatePolicy, ReadinessProperties
+from metastore.services.commit_flag.policy import LATE_ROWS, LatePolicy, ReadinessProperties
+from metastore.services.commit_flag.transitions import properties_of
+from metastore.services.instant_rules.keyed_tables import is_keyed, is_table_wide
 from metastore.services.model import hive_objects
+from metastore.services.model import names as given
+from metastore.services.partition.reads import values_of_existing
+from metastore.services.readiness.partition_states import exact_name
+from metastore.services.table.service import TableService
+from metastore.store import Database
 from metastore.store.commit_flag import readiness
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
@@ -20,6 +27,52 @@ MAX_STEPS = 10_000
 """Partitions that are searched for one that takes late rows."""
 
 _STEPS_AT_ONCE = 200
+
+
+def follows(row: TableRow, properties: ReadinessProperties) -> bool:
+    """Whether rows for ready partitions follow `partition.late-rows`.
+
+    A keyed table without that property takes them: an upsert changes the row of its key, wherever that is.
+    """
+    partitioned = bool(hive_objects.key_names_of(row))
+    keyed = is_keyed(row) and LATE_ROWS not in row.parameters
+    return partitioned and not keyed and properties.mode is not CommitMode.NONE
+
+
+def _check_key(row: TableRow, properties: ReadinessProperties) -> None:
+    """Raises InvalidOperationException for a rule that a key doesn't go together with."""
+    if is_table_wide(row) and properties.late_rows is LatePolicy.DROP:
+        raise InvalidOperationException(
+            f"rows of {row.name} may move from one partition to another, so that late ones can't be left out: set"
+            f" {LATE_ROWS} to {LatePolicy.REOPEN}"
+        )
+
+
+class Routes:
+    """Tells writers of streams where their rows go."""
+
+    def __init__(self, database: Database, tables: TableService) -> None:
+        self._database = database
+        self._tables = tables
+
+    def route(self, table: TableReference, names: Sequence[str]) -> list[Route]:
+        """Says where rows for partitions go, in the order of the names. The partitions needn't exist.
+
+        Raises NoSuchObjectException, InvalidOperationException.
+        """
+        given.table_name(table.database, table.table, table.catalog)  # rejects a decorated, read-only name
+        with self._database.read() as tx:
+            row = self._tables.row_of(tx, table)
+            properties = properties_of(row)
+            keys = hive_objects.key_names_of(row)
+            if not keys:
+                raise InvalidOperationException(f"{row.name} has no partitions, between which rows could be routed")
+            exact = [exact_name(row, keys, name) for name in names]
+            if not follows(row, properties):
+                return [Route(name, name, False, "write") for name in exact]
+            _check_key(row, properties)
+            router = Router(tx, row, properties, exact)
+            return [router.route(name, values_of_existing(name, keys)) for name in exact]
 
 
 class Router:

@@ -7,7 +7,7 @@ and nothing of it ever becomes visible.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import structlog
@@ -16,7 +16,7 @@ from lake.protocol.codec import binary
 from lake.protocol.hive import InvalidOperationException
 from lake.protocol.lake import CompletedInstant, CompleteInstantRequest, InstantConflict, InstantKey, TableReference
 from lake.protocol.struct import ExceptionStruct
-from metastore.services.commit_flag.transitions import properties_of
+from metastore.services.commit_flag.transitions import Commits, properties_of
 from metastore.services.events.recorder import Events
 from metastore.services.instant_rules import states as rules
 from metastore.services.instant_rules.conflicts import (
@@ -32,9 +32,10 @@ from metastore.services.instant_rules.schema_evolution import change_columns
 from metastore.services.readiness.progress import progress_of
 from metastore.services.readiness.service import ReadinessService
 from metastore.services.table.service import TableService
-from metastore.services.timeline import changelogs, staging, stream_batches
+from metastore.services.timeline import changelogs, late_batches, staging, stream_batches
 from metastore.services.timeline.cleaning import clean
 from metastore.services.timeline.hive_sync import HiveView, lake_partition
+from metastore.services.timeline.late_batches import Late
 from metastore.services.timeline.lookup import (
     abort,
     check_attempt,
@@ -101,6 +102,7 @@ class InstantCompletion:
         events: Events,
         files: InstantFiles,
         publishing: Publishing,
+        commits: Commits,
     ) -> None:
         self._database = database
         self._tables = tables
@@ -109,6 +111,7 @@ class InstantCompletion:
         self._events = events
         self._files = files
         self._publishing = publishing
+        self._commits = commits
 
     def complete(
         self, requests: Sequence[CompleteInstantRequest], *, decode: Decode | None = None
@@ -145,13 +148,38 @@ class InstantCompletion:
             return done
         if any(stream_batches.is_repeated(tx, each.row, each.request) for each in locked):
             return [self._abort_batch(tx, each) for each in locked]
+        late = [late_batches.look(tx, each.row, each.request) for each in locked]
+        if any(each.turned for each in late):
+            return [self._refuse_late(each, found) for each, found in zip(locked, late, strict=True)]
+        reopened = [
+            late_batches.reopen(tx, each.row, self._commits, found) for each, found in zip(locked, late, strict=True)
+        ]
+        locked = [self._after_reopening(tx, each, found) for each, found in zip(locked, late, strict=True)]
         changed = [self._change(tx, each, decode) for each in locked]
         now = common_time(tx, [each.locked.row.id for each in changed]) if len(changed) > 1 else None
         done = [self._finalize(tx, each, now) for each in changed]
         if len(done) > 1:
             # All of them share one moment, so that no reader sees some without the others.
             instants.put_last_event(tx, [each.instant_id for each in done])
+        for each, places in zip(locked, reopened, strict=True):
+            if places:
+                self._commits.prepare_reopening(tx, each.row, places)
         return done
+
+    @staticmethod
+    def _refuse_late(locked: "_Locked", late: Late) -> "_Result":
+        """The result of a completion that would add to ready partitions, or of one together with it."""
+        answer = CompletedInstant(
+            locked.request.table, to_thrift(locked.instant), False, locked.row.version, alreadyReady=late.turned
+        )
+        return _Result(answer, locked.row.id, locked.instant.id, staged=False, may_be_due=False)
+
+    @staticmethod
+    def _after_reopening(tx: Transaction, locked: "_Locked", late: Late) -> "_Locked":
+        """The same with the position after that of a reopening. Conflicts are those with what others did before it."""
+        if not late.held:
+            return locked
+        return replace(locked, position=next_position(tx, locked.row, instants.timeline(tx, locked.row.id)))
 
     def _lock_all(
         self, tx: Transaction, requests: Sequence[CompleteInstantRequest], decode: Decode | None
@@ -262,6 +290,7 @@ class InstantCompletion:
     def _finalize(self, tx: Transaction, changed: "_Changed", now: int | None) -> "_Result":
         row, instant, request = changed.locked.row, changed.locked.instant, changed.request
         stream_batches.record(tx, row, request, changed.locked.position)
+        late_batches.count(tx, row, request.late)
         changelogs.record(tx, row, request, changed.locked.position)
         finalized = finalize(
             tx,
@@ -276,7 +305,7 @@ class InstantCompletion:
             now=now,
         )
         answer = CompletedInstant(request.table, to_thrift(finalized.instant), False, finalized.version)
-        may_be_due = bool(request.eventTimes or request.published)
+        may_be_due = bool(request.eventTimes or request.published or request.keepsReady)
         return _Result(answer, row.id, instant.id, staged=changed.staged, may_be_due=may_be_due)
 
     def _apply(

@@ -1,4 +1,4 @@
-"""SQL for the readiness of tables: watermarks, sources' progress, counts of late rows, last batches, open partitions.
+"""SQL for the readiness of tables: watermarks, sources' progress, counts of late rows, open partitions.
 
 An open partition is an uncommitted one. `chain`: see `services.commit.watermarks`.
 """
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, func, select, text, true, union, update
 from sqlalchemy.dialects.postgresql import insert
 
-from metastore.store.schema.commit import table_readiness, watermarks, writers
+from metastore.store.schema.commit import table_readiness, watermarks
 from metastore.store.schema.partition import partitions
 from metastore.store.schema.table import tables
 
@@ -100,20 +100,6 @@ def put_progress(tx: Connection, table_id: int, new: Sequence[Progress]) -> None
 def forget_progress(tx: Connection, table_id: int, before: int) -> None:
     """Forgets the sources that have been silent since a time in milliseconds since 1970."""
     tx.execute(delete(watermarks).where(watermarks.c.table_id == table_id, watermarks.c.reported_at < before))
-
-
-def last_batch(tx: Connection, table_id: int, writer: str) -> int | None:
-    """The number of a writer's last accepted batch; None if there is none."""
-    query = select(writers.c.batch).where(writers.c.table_id == table_id, writers.c.name == writer)
-    return tx.execute(query).scalar_one_or_none()
-
-
-def put_last_batch(tx: Connection, table_id: int, writer: str, batch: int) -> None:
-    """Stores the number of the last accepted batch of a writer."""
-    statement = insert(writers).values(table_id=table_id, name=writer, batch=batch)
-    tx.execute(
-        statement.on_conflict_do_update(index_elements=[writers.c.table_id, writers.c.name], set_={"batch": batch})
-    )
 
 
 class OpenPartition(NamedTuple):

@@ -29,6 +29,7 @@ watermarks = Table(
 )
 
 
+# Of releases that had batches with staged files. It goes one release later, when no server uses it any more.
 writers = Table(
     "writers",
     metadata,

@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lake.client.batches import BatchWriter, Staged
 from lake.client.lake_types import Completion
-from lake.protocol.hive import InvalidOperationException, NoSuchObjectException, Table
+from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
 from lake.protocol.lake import TableReplaced
 from lake.tables.compaction import plan_compaction, run_compaction
 from lake.tables.lake import LakeClient, LakeTable
@@ -177,60 +176,6 @@ def test_leases_of_a_session_are_on_the_table_that_was_read(lake: LakeClient, na
         assert [(each.table.id, each.position) for each in held] == [(new.id, new.position().position)]
         with pytest.raises(TableReplaced):
             leases.keep(lake.table(old.reference), 0)
-
-
-def test_a_writer_of_batches_writes_into_one_table(metastore_server: MetastoreServer, lake: LakeClient) -> None:
-    database = f"identities{next(NUMBERS)}"
-    made = builders.table(database, "t", keys=("dt",), parameters={"partition.commit.mode": "manual"})
-    lake.call(lambda opened: opened.create_database(builders.database(database)))
-    lake.call(lambda opened: opened.create_table(made))
-    with BatchWriter(metastore_server.uri, f"{database}.t", "w") as writer:
-        first, second = writer.begin(1), writer.begin(2)
-        assert first is not None
-        assert second is not None
-        first.report({}, {})
-        lake.call(lambda opened: opened.drop_table(database, "t", True))
-        lake.call(lambda opened: opened.create_table(made))
-        for use in (
-            lambda: second.report({"s": 1}, {}),
-            lambda: second.report({}, {"dt=1": Staged(["a.parquet"], 1)}),
-            lambda: writer.begin(3),
-            writer.describe,
-            lambda: writer.route(["dt=1"]),
-            lambda: writer.add_partitions(["dt=1"]),
-        ):
-            with pytest.raises(TableReplaced):
-                use()
-    table = lake.table(f"{database}.t")
-    assert table.partitions() == []
-    assert lake.call(lambda opened: opened.lake_get_watermark(table.reference)).sources == []
-    with BatchWriter(metastore_server.uri, f"{database}.t", "w") as writer:
-        assert writer.begin(1) is not None
-
-
-def test_partitions_are_not_added_to_a_table_that_was_made_again_meanwhile(
-    metastore_server: MetastoreServer, lake: LakeClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = f"identities{next(NUMBERS)}"
-    made = builders.table(database, "t", keys=("dt",), parameters={"partition.commit.mode": "manual"})
-    lake.call(lambda opened: opened.create_database(builders.database(database)))
-    lake.call(lambda opened: opened.create_table(made))
-    describe = BatchWriter.describe
-
-    def late(writer: BatchWriter) -> Table:
-        found = describe(writer)
-        lake.call(lambda opened: opened.drop_table(database, "t", True))
-        lake.call(lambda opened: opened.create_table(made))
-        monkeypatch.setattr(BatchWriter, "describe", describe)
-        return found
-
-    with BatchWriter(metastore_server.uri, f"{database}.t", "w") as writer:
-        writer.begin(1)
-        writer.add_partitions(["dt=1"])
-        monkeypatch.setattr(BatchWriter, "describe", late)
-        with pytest.raises(TableReplaced, match="is another table"):
-            writer.add_partitions(["dt=2"])
-    assert lake.table(f"{database}.t").partitions() == []
 
 
 def test_a_renamed_table_stays_the_same(lake: LakeClient, name: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from lake.tables.lake import LakeTable
 from tests.lake.spark.lake import Lake
 from tests.spark.session import SparkError, SparkSession
+from tests.support.target import local_path
 
 _BEFORE = """
 from lake.client.lake_types import StreamBatch
@@ -141,111 +142,64 @@ def test_what_a_stream_into_a_table_needs(lake: Lake, source: Source) -> None:
         run(lake, f"write_stream(arriving({str(source.directory)!r}), '{lake.database}.none', {source.checkpoint!r})")
 
 
-def streamed(lake: Lake, table: LakeTable, checkpoint: str, **options: Any) -> list[list[list[Any]]]:
-    """What the micro-batches of a reading stream have, as lists of rows."""
-    return run(
-        lake,
-        f"""
-from lake.spark import read_stream
-batches = []
-def take(rows, number):
-    names = sorted(name for name in rows.columns if not name.startswith("_commit_t"))
-    batches.append(sorted(([row[name] for name in names] for row in rows.collect()), key=str))
-rows = read_stream(spark, {table.name!r}, **{options!r})
-run_to_end(rows.writeStream.foreachBatch(take).option("checkpointLocation", {checkpoint!r}).trigger(**NOW).start())
-result = batches
-""",
+HOURS = {
+    "partition.commit.mode": "event-time",
+    "partition.time-extractor.timestamp-pattern": "$dt $hr:00:00",
+    "sink.partition-commit.delay": "1 h",
+}
+
+INTO_HOURS = """
+def hours(directory):
+    rows = arriving(directory, "id BIGINT, at TIMESTAMP")
+    return rows.selectExpr("*", "date_format(at, 'yyyy-MM-dd') dt", "date_format(at, 'HH') hr")
+
+spark.conf.set("spark.sql.session.timeZone", "UTC")
+run_to_end(write_stream(hours({source!r}), {table!r}, {checkpoint!r}, trigger=NOW, event_time="at", **{options!r}))
+result = None
+"""
+
+
+@pytest.mark.parametrize("late", ["next", "drop", "drop-keyed"])
+def test_late_rows_go_where_the_table_says(lake: Lake, source: Source, late: str) -> None:
+    """As those of streams by name, see tests/spark_extension/test_streams.py."""
+    properties = {**HOURS, "partition.late-rows": late.partition("-")[0]}
+    if "keyed" in late:
+        properties |= {"primary-key": "id,dt,hr", "table-type": "copy-on-write"}
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    name = f"{lake.database}.hours"
+    lake.spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, at TIMESTAMP, dt STRING, hr STRING) USING parquet PARTITIONED BY (dt, hr) "
+        f"TBLPROPERTIES ({listed})"
     )
+    table = lake.client.table(name)
+
+    def write(*orders: tuple[int, int]) -> None:
+        texts = [json.dumps({"id": id, "at": f"2026-01-01T{hour:02}:30:00Z"}) for id, hour in orders]
+        (source.directory / f"{orders[0][0]:03}.json").write_text("\n".join(texts))
+        options = {"operation": "upsert"} if "keyed" in late else {}
+        where = {"source": str(source.directory), "table": name, "checkpoint": source.checkpoint}
+        run(lake, INTO_HOURS.format(**where, options=options))
+
+    write((1, 0), (2, 1))
+    write((3, 3), (4, 4))
+    assert [each for each, ready in table.readiness().items() if ready] == [f"dt=2026-01-01/hr=0{n}" for n in (0, 1)]
+    write((5, 0), (6, 1), (7, 4))
+    files = list(table.snapshot(include_uncommitted=True))
+    rows = {hour: sum(each.rows or 0 for each in files if each.partition.endswith(hour)) for hour in "01234"}
+    late_rows = table.client.call(lambda client: client.lake_get_watermark(table.reference)).late
+    if "drop" in late:
+        assert (rows, late_rows.dropped) == ({"0": 1, "1": 1, "2": 0, "3": 1, "4": 2}, 2)
+    else:
+        assert (rows, late_rows.rerouted) == ({"0": 1, "1": 1, "2": 0, "3": 3, "4": 2}, 2)
+        assert len({(each.partition, each.file_group) for each in files}) == len(files)
+    if late == "drop":
+        left = {each.name for each in local_path(table.location()).rglob("*.parquet")}
+        assert left == {Path(each.path).name for each in files}, "what was left out is deleted"
 
 
-def test_a_stream_reads_all_rows_and_then_what_is_added(lake: Lake, table: LakeTable, tmp_path: Path) -> None:
-    checkpoint = str(tmp_path / "c")
-    lake.write(table, "rows_of([1, 2])")
-    lake.write(table, "rows_of([3], dt='2026-01-02')")
-    [first] = streamed(lake, table, checkpoint)
-    assert first == [["2026-01-01", 1, "n1"], ["2026-01-01", 2, "n2"], ["2026-01-02", 3, "n3"]]
-    assert streamed(lake, table, checkpoint) in ([], [[]])
-    lake.write(table, "rows_of([4])")
-    assert streamed(lake, table, checkpoint) == [[["2026-01-01", 4, "n4"]]]
-    assert streamed(lake, table, str(tmp_path / "later"), since=2) == [[["2026-01-01", 4, "n4"]]]
-
-
-@pytest.mark.long
-def test_a_stream_reads_changes(lake: Lake, tmp_path: Path) -> None:
-    table = keyed(lake, "k", **{"table-type": "merge-on-read"})
-    checkpoint = str(tmp_path / "c")
-
-    def put(values: str, operation: str = "upsert") -> None:
-        run(lake, f"write(spark.createDataFrame({values}, {CUSTOMERS!r}), {table.name!r}, operation={operation!r})")
-
-    put("[(1, 'a', 1, '2026-01-01'), (2, 'b', 1, '2026-01-01')]")
-    put("[(2, 'B', 2, '2026-01-01')]")
-    [first] = streamed(lake, table, checkpoint, changes=True)
-    assert first == [["insert", 2, "2026-01-01", 1, "a", 1], ["insert", 2, "2026-01-01", 2, "B", 2]]
-    put("[(2, 'B', 3, '2026-01-01'), (3, 'c', 1, '2026-01-01')]")
-    put("[(1, 'a', 9, '2026-01-01')]", "delete")
-    [second] = streamed(lake, table, checkpoint, changes=True)
-    assert sorted((row[0], row[3]) for row in second) == [
-        ("delete", 1),
-        ("insert", 3),
-        ("update_postimage", 2),
-        ("update_preimage", 2),
-    ]
-    rows = streamed(lake, table, str(tmp_path / "rows"), since=2)
-    assert [[row[1] for row in batch] for batch in rows] == [[2, 3]]
-
-
-@pytest.mark.long
-def test_a_stream_mirrors_a_table(lake: Lake, tmp_path: Path) -> None:
-    table, mirror = keyed(lake, "k", **{"table-type": "merge-on-read"}), keyed(lake, "m")
-    for number in range(3):
-        run(
-            lake,
-            f"""
-from lake.spark import read_stream
-rows = [(id, f"n{{id}}-{number}", {number}, "2026-01-01") for id in range({number}, {number} + 5)]
-write(spark.createDataFrame(rows, {CUSTOMERS!r}), {table.name!r}, operation="upsert")
-changes = read_stream(spark, {table.name!r}, changes=True)
-run_to_end(write_stream(changes, {mirror.name!r}, {str(tmp_path / "c")!r}, operation="merge", trigger=NOW))
-""",
-        )
-        assert state(mirror) == state(table)
-
-
-def test_a_stream_that_reads_what_was_cleaned_ends(lake: Lake, table: LakeTable, tmp_path: Path) -> None:
-    lake.write(table, "rows_of([1])")
-    lake.write(table, "rows_of([2])", operation="overwrite")
-    lake.write(table, "rows_of([3])", operation="overwrite")
-    table.clean(table.plan_clean(keep_commits=1))
-    with pytest.raises(SparkError, match="SnapshotGone"):
-        streamed(lake, table, str(tmp_path / "c"), since=1)
-    assert [[row[1] for row in batch] for batch in streamed(lake, table, str(tmp_path / "all"))] == [[3]]
-
-
-def test_a_stream_keeps_cleans_off_what_it_reads(lake: Lake, table: LakeTable, tmp_path: Path) -> None:
-    lake.write(table, "rows_of([1])")
-    found = run(
-        lake,
-        f"""
-from lake.spark import read_stream
-from lake.spark.session_client import lake_table
-table = lake_table(spark, {table.name!r}, None)
-def leases(rows=None, number=None):
-    listed = table.client.call(lambda client: client.lake_list_leases(table.reference))
-    seen.append([[each.position, each.onwards, each.holder] for each in listed])
-seen = []
-rows = read_stream(spark, {table.name!r})
-writing = rows.writeStream.foreachBatch(leases).option("checkpointLocation", {str(tmp_path / "c")!r})
-run_to_end(writing.trigger(**NOW).start())
-result = seen
-""",
-    )
-    assert found == [[[1, True, "a stream of Spark's"]]]
-
-
-def test_changes_of_a_table_without_key_are_refused(lake: Lake, table: LakeTable, tmp_path: Path) -> None:
-    with pytest.raises(SparkError, match="no primary-key"):
-        streamed(lake, table, str(tmp_path / "c"), changes=True)
+def test_streams_are_read_in_sessions_with_the_extension(lake: Lake, table: LakeTable) -> None:
+    with pytest.raises(SparkError, match=r"make the session with lake\.spark\.configure"):
+        run(lake, f"from lake.spark import read_stream\nread_stream(spark, {table.name!r})")
 
 
 INCREMENTS = """

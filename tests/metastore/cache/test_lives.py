@@ -56,7 +56,6 @@ from lake.protocol.lake import (
     ListInstantsRequest,
     ReadChangesRequest,
     ReopenPartitionsRequest,
-    ReportBatchRequest,
     SnapshotRequest,
     TableReference,
 )
@@ -64,6 +63,7 @@ from metastore.services.wiring import Metastore
 from tests.metastore.cache.local import Keeper, LocalClient, opened
 from tests.support.builders import columns, database, partition, storage, table, view
 from tests.support.postgres import Postgres
+from tests.support.streams import report
 from tests.visibility.flags import MODE
 from tests.visibility.readers import DECORATION, Reader
 
@@ -301,8 +301,8 @@ THINGS: dict[str, Thing] = {
     "savepoint": Thing("table", _savepoint, _instant, _drop_savepoint),
     "batch": Thing(
         "table",
-        lambda client, place: client.lake_report_batch(ReportBatchRequest(place.table, "w", 1)),
-        lambda client, place: client.lake_report_batch(ReportBatchRequest(place.table, "w", 2)),
+        lambda client, place: report(client, place.table, {"s": 1}),
+        lambda client, place: report(client, place.table, {"s": 2}),
         lambda client, place: client.truncate_table(place.db, "t", None),
     ),
 }

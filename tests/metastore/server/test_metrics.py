@@ -13,9 +13,9 @@ from sqlalchemy import Engine, NullPool, create_engine, text
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import NoSuchObjectException
-from lake.protocol.lake import EventGroup, ReportBatchRequest, TableReference
+from lake.protocol.lake import EventGroup, TableReference
 from metastore.server.monitoring import metrics
-from tests.support import builders
+from tests.support import builders, streams
 from tests.support.exposition import Exposition
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
@@ -166,9 +166,7 @@ def test_watermarks_and_overdue_partitions(start: Callable[..., MetastoreServer]
 
         def report(batch: int, event_time: int) -> None:
             reference = TableReference(database="default", table="t")
-            client.lake_report_batch(
-                ReportBatchRequest(table=reference, writer="w", batch=batch, eventTimes={"s": event_time})
-            )
+            streams.report(client, reference, {"s": event_time})
 
         report(1, today - 3 * DAY)
         wait_until(lambda: 3 * 86_400 <= (shown.value(age) or 0) < 4.1 * 86_400, 30, "the watermark is days old")

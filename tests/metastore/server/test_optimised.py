@@ -16,7 +16,7 @@ from tests.visibility.readers import CONNECTION, NONE, Ports, Readers
 
 STORY = [
     *("statistics", "statistics-merged", "add_many", "lake_commit_partitions", "columns", "alter_partitions", "files"),
-    *("create_view", "add_foreign_key", "lake_report_batch", "drop_partition", "create_database", "moved", "back"),
+    *("create_view", "add_foreign_key", "drop_partition", "create_database", "moved", "back"),
     *("truncate_table", "drop_table"),
 ]
 

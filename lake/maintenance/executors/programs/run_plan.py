@@ -17,7 +17,7 @@ def main() -> int:
 
     from pyspark.sql import SparkSession
 
-    from lake.client.batches import reference
+    from lake.client.references import reference
     from lake.spark import configure, run_plan
 
     spark = configure(SparkSession.builder.appName(given.tag), given.uri).getOrCreate()

@@ -2,20 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from lake.protocol.formats import partition_names
 from lake.protocol.formats.commit_mode import COMMIT_MODE
 from lake.protocol.hive import Partition
 from lake.protocol.lake import (
-    BeginBatchResponse,
+    BeginInstantRequest,
+    CompleteInstantRequest,
+    DataFile,
+    Instant,
     LateRows,
     PartitionState,
-    ReportBatchRequest,
-    ReportBatchResponse,
     Route,
-    StagedFile,
     TableReference,
     Watermark,
 )
@@ -40,6 +42,28 @@ def at(text: str) -> int:
 def hour(number: int) -> str:
     """The name of the partition of an hour, counted from the beginning of 2026."""
     return f"{datetime(2026, 1, 1) + timedelta(hours=number):dt=%Y-%m-%d/hr=%H}"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An instant that a batch of a stream writes."""
+
+    instant: Instant
+
+    @property
+    def place(self) -> str:
+        """Where its files go."""
+        return self.instant.directory or ""
+
+
+class Report(NamedTuple):
+    """What became of a batch: `already_ready` are partitions that refused it, `committed` those that turned."""
+
+    accepted: bool
+    repeated: bool
+    already_ready: list[str]
+    watermark: int | None
+    committed: list[str]
 
 
 class StreamTable:
@@ -145,46 +169,63 @@ class StreamTable:
 
     # --- writers ----------------------------------------------------------------------------------------------
 
-    def begin(self, batch: int, writer: str = "w") -> BeginBatchResponse:
-        return self.metastore.batches.begin(self.reference, writer, batch)
+    def begin(self, batch: int = 0, writer: str = "w") -> Begun:
+        """An instant for a batch of a stream. `batch` and `writer` are said when it ends."""
+        request = BeginInstantRequest(table=self.reference, action="commit", state="inflight")
+        return Begun(self.metastore.timeline.begin(request))
 
-    def stage(self, begun: BeginBatchResponse, *paths: str) -> None:
-        """Writes files below a staging location; each says its own path and attempt."""
+    def stage(self, begun: Begun, *paths: str) -> None:
+        """Writes files into an instant's directory; each says its own path and instant."""
         for path in paths:
-            file = local_path(begun.stagingLocation or "") / path
+            file = local_path(begun.place) / path
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(f"{begun.attempt} {path}")
+            file.write_text(f"{begun.instant.timestamp} {path}")
 
     def report(
         self,
         batch: int,
-        begun: BeginBatchResponse | None = None,
+        begun: Begun | None = None,
         files: Mapping[str, str] | None = None,
         *,
         writer: str = "w",
         chain: str | None = None,
-        partitions: Sequence[str] = (),
         reopen: Sequence[str] = (),
         late: LateRows | None = None,
         **event_times: int,
-    ) -> ReportBatchResponse:
-        """Reports a batch; `files` says by path which partition each joins."""
-        return self.metastore.batches.report(
-            ReportBatchRequest(
-                table=self.reference,
-                writer=writer,
-                batch=batch,
-                chain=chain,
-                eventTimes=event_times,
-                attempt=begun.attempt if begun else None,
-                files=[StagedFile(path=path, partition=name) for path, name in (files or {}).items()],
-                partitions=list(partitions),
-                reopen=list(reopen),
-                late=late,
-            )
+    ) -> Report:
+        """Completes a batch; `files` says by path which partition each joins."""
+        begun = begun or self.begin()
+        instant = begun.instant
+        directory = begun.place.partition("/.instants/")[2]
+        added = [
+            DataFile(name, path, instant.timestamp, f".instants/{directory}/{path}", size=10, rows=1, staged=True)
+            for path, name in (files or {}).items()
+        ]
+        before = self.states()
+        request = CompleteInstantRequest(
+            self.reference,
+            instant.timestamp,
+            instant.action,
+            added=added or None,
+            chain=chain,
+            eventTimes=event_times,
+            stream=writer,
+            batch=batch,
+            keepsReady=True,
+            reopen=list(reopen),
+            late=late,
         )
+        [done] = self.metastore.instant_completion.complete([request])
+        turned = [
+            name
+            for name, state in self.states().items()
+            if state.ready and (name not in before or before[name].commitTime != state.commitTime)
+        ]
+        ready = list(done.alreadyReady or ())
+        watermark = self.watermark().watermark
+        return Report(not ready, bool(done.batchRepeated), ready, watermark, [] if ready else turned)
 
-    def write(self, batch: int, *names: str, writer: str = "w", **more: object) -> ReportBatchResponse:
+    def write(self, batch: int, *names: str, writer: str = "w", **more: object) -> Report:
         """A whole batch with a file for each of some partitions, which are added if they are missing."""
         begun = self.begin(batch, writer)
         self.add(*names)
@@ -193,7 +234,7 @@ class StreamTable:
         return self.report(batch, begun, files, writer=writer, **more)  # type: ignore[arg-type]
 
     def route(self, *names: str) -> list[Route]:
-        return self.metastore.batches.route(self.reference, names)
+        return self.metastore.routes.route(self.reference, names)
 
     def watermark(self) -> Watermark:
         return self.metastore.readiness.watermark(self.reference)

@@ -3,21 +3,16 @@
 The server that accepted them died before it moved them. Whoever comes first finds things as if it hadn't.
 """
 
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
+from lake.protocol.hive import NoSuchObjectException
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
-from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
-from metastore.warehouse import Warehouse
 from tests.metastore.services.readiness.lake import HOUR, HOURLY, StreamTable, at, hour
-from tests.support.target import local_path
 
 START = at("2026-01-01 00:00")
 
@@ -79,11 +74,10 @@ def test_nothing_else_happens(accepted: StreamTable) -> None:
     assert paths(accepted) == BOTH
 
 
-def test_begin_of_the_next_batch(accepted: StreamTable) -> None:
-    """Who begins may clear up what its earlier batches staged."""
-    accepted.begin(1)
+def test_the_next_batch(accepted: StreamTable) -> None:
+    accepted.write(1, hour(2))
     assert accepted.on_the_way() == 0
-    assert set(accepted.all_files()) == BOTH
+    assert set(accepted.all_files()) == {*BOTH, f"{hour(2)}/w-1-0.parquet"}
 
 
 def test_repeated_report(accepted: StreamTable) -> None:
@@ -167,7 +161,6 @@ def test_table_is_dropped(accepted: StreamTable) -> None:
     assert not directory.exists()
     again = StreamTable(accepted.metastore, accepted.db)
     again.add(hour(0))
-    assert again.begin(0).accepted is False
     assert paths(again) == set()
 
 
@@ -184,38 +177,6 @@ def test_table_is_renamed(accepted: StreamTable) -> None:
     assert paths(accepted) == BOTH
 
 
-def test_partition_is_renamed(accepted: StreamTable) -> None:
-    new = accepted.partition(hour(9))
-    accepted.metastore.partitions.rename(accepted.db, "t", ["2026-01-01", "00"], new, {})
-    assert paths(accepted) == {f"{hour(9)}/w-0-0.parquet", f"{hour(1)}/w-0-1.parquet"}
-
-
-def test_partition_gets_another_location(accepted: StreamTable) -> None:
-    """What was accepted before is where the partition was, like all its other files."""
-    partition = accepted.get(hour(0))
-    assert partition.sd is not None
-    partition.sd.location = f"file:{accepted.directory.parent}/moved"
-    accepted.metastore.partitions.alter(accepted.db, "t", [partition], {})
-    accepted.write(1, hour(0))
-    assert paths(accepted) == BOTH
-    assert accepted.files(hour(0)) == {"w-1-0.parquet"}
-
-
-def test_table_gets_another_location(accepted: StreamTable) -> None:
-    """Its partitions stay where they are."""
-    old = accepted.directory
-    table = accepted.metastore.tables.get(accepted.db, "t")
-    assert table.sd is not None
-    table.sd.location = f"file:{old.parent}/moved"
-    accepted.metastore.tables.alter(accepted.db, "t", table, {})
-    accepted.metastore.readiness.commit_due_everywhere()
-    assert accepted.on_the_way() == 0
-    assert (accepted.files(hour(0)), accepted.files(hour(1))) == ({"w-0-0.parquet"}, {"w-0-1.parquet"})
-    assert str(accepted.begin(1).stagingLocation).startswith(f"file:{old.parent}/moved/.staging/")
-    accepted.write(1, hour(0))
-    assert accepted.files(hour(0)) == {"w-0-0.parquet", "w-1-0.parquet"}
-
-
 def test_truncated(accepted: StreamTable) -> None:
     """What was accepted before is emptied too, what comes after stays."""
     accepted.metastore.tables.truncate(accepted.db, "t", [hour(0)])
@@ -224,72 +185,7 @@ def test_truncated(accepted: StreamTable) -> None:
     assert paths(accepted) == {f"{hour(0)}/w-1-0.parquet", f"{hour(1)}/w-0-1.parquet"}
 
 
-def test_batch_ends_while_a_partition_is_truncated(
-    pair: tuple[Metastore, Metastore], db: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its files come after those that are deleted, and stay."""
-    table = StreamTable(pair[0], db)
-    table.write(0, hour(0))
-    other = table.through(pair[1])
-    begun = other.begin(1)
-    other.stage(begun, "new")
-    delete, ending = Warehouse.delete_directory, []
-
-    with ThreadPoolExecutor(1) as pool:
-
-        def overtaken(self: Warehouse, location: str, within: str | None = None) -> None:
-            if not ending:
-                ending.append(pool.submit(other.report, 1, begun, {"new": hour(0)}))
-                time.sleep(0.5)  # time in which the batch would end, if nothing kept it
-            delete(self, location, within)
-
-        monkeypatch.setattr(Warehouse, "delete_directory", overtaken)
-        pair[0].tables.truncate(db, "t", [hour(0)])
-        assert ending[0].result().accepted is True
-    assert paths(table) == {f"{hour(0)}/new"}
-
-
-def test_exchanged(accepted: StreamTable) -> None:
-    other = StreamTable(accepted.metastore, accepted.db, "other")
-    spec = {"dt": "2026-01-01", "hr": "00"}
-    accepted.metastore.partition_exchange.exchange(Scope.UNCOMMITTED, spec, accepted.db, "t", accepted.db, "other")
-    assert paths(other) == {f"{hour(0)}/w-0-0.parquet"}
-    assert paths(accepted) == {f"{hour(1)}/w-0-1.parquet"}
-
-
 # --- the other way round: a rename isn't complete, and a batch comes ------------------------------------------
-
-
-def test_batch_begins_before_a_renamed_table_has_moved(table: StreamTable, dying: Dying) -> None:
-    table.write(0, hour(0))
-    with dying():
-        table.rename("renamed")
-    table.name = "renamed"
-    table.write(1, hour(0))
-    assert paths(table) == {f"{hour(0)}/w-0-0.parquet", f"{hour(0)}/w-1-0.parquet"}
-
-
-def test_batch_ends_before_a_renamed_table_has_moved(table: StreamTable, dying: Dying) -> None:
-    """What was staged moves along."""
-    table.add(hour(0))
-    begun = table.begin(0)
-    table.stage(begun, "a")
-    with dying():
-        table.rename("renamed")
-    table.name = "renamed"
-    assert table.report(0, begun, {"a": hour(0)}).accepted is True
-    assert paths(table) == {f"{hour(0)}/a"}
-
-
-def test_batch_ends_before_a_renamed_partition_has_moved(table: StreamTable, dying: Dying) -> None:
-    table.write(0, hour(0))
-    with dying():
-        new = table.partition(hour(1))
-        table.metastore.partitions.rename(table.db, "t", ["2026-01-01", "00"], new, {})
-    begun = table.begin(1)
-    table.stage(begun, "a")
-    assert table.report(1, begun, {"a": hour(1)}).accepted is True
-    assert paths(table) == {f"{hour(1)}/w-0-0.parquet", f"{hour(1)}/a"}
 
 
 def test_flags_turn_before_renamed_things_have_moved(metastore: Metastore, db: str, dying: Dying) -> None:
@@ -311,11 +207,7 @@ def test_flags_turn_before_renamed_things_have_moved(metastore: Metastore, db: s
     table.name = "t"
     table.reopen(hour(1))
     assert table.files(hour(1)) == {"w-0-1.parquet"}
-    with dying():
-        metastore.partitions.rename(db, "t", ["2026-01-01", "01"], table.partition(hour(2)), {})
-    table.commit(hour(2))
-    assert table.files(hour(2)) == {"w-0-1.parquet", "_SUCCESS"}
-    assert paths(table) == {f"{hour(0)}/w-0-0.parquet", f"{hour(2)}/w-0-1.parquet"}
+    assert paths(table) == {f"{hour(0)}/w-0-0.parquet", f"{hour(1)}/w-0-1.parquet"}
 
 
 def test_others_left_directories_where_a_table_goes(table: StreamTable, dying: Dying) -> None:
@@ -348,32 +240,6 @@ def test_table_is_renamed_while_a_batch_is_staged(table: StreamTable) -> None:
         old.report(0, begun, {"a": hour(0)})
     assert table.report(0, begun, {"a": hour(0)}).accepted is True
     assert paths(table) == {f"{hour(0)}/a"}
-
-
-def test_files_that_were_staged_where_the_table_was(table: StreamTable) -> None:
-    """They are left alone, and said to be missing; the batch is begun again."""
-    table.add(hour(0))
-    begun = table.begin(0)
-    table.rename("renamed")
-    table.stage(begun, "a")
-    with pytest.raises(InvalidOperationException, match="is not there"):
-        table.report(0, begun, {"a": hour(0)})
-    assert local_path(begun.stagingLocation or "").is_dir()
-    assert table.write(0, hour(0)).accepted is True
-
-
-def test_partition_is_dropped_while_a_batch_is_staged(table: StreamTable) -> None:
-    table.add(hour(0), hour(1))
-    begun = table.begin(0)
-    table.stage(begun, "a", "b")
-    table.metastore.partitions.drop(table.db, "t", name=hour(0), delete_data=True)
-    files = {"a": hour(0), "b": hour(1)}
-    with pytest.raises(NoSuchObjectException, match="has no partition"):
-        table.report(0, begun, files)
-    assert paths(table) == set()
-    table.add(hour(0))
-    assert table.report(0, begun, files).accepted is True
-    assert paths(table) == {f"{hour(0)}/a", f"{hour(1)}/b"}
 
 
 def test_two_tables_in_one_directory(metastore: Metastore, db: str) -> None:

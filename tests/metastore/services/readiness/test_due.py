@@ -243,7 +243,7 @@ def test_success_file_in_a_place_of_its_own(metastore: Metastore, db: str) -> No
     table = StreamTable(metastore, db, properties=HOURLY | policy)
     partition = table.partition(hour(0))
     assert partition.sd is not None
-    partition.sd.location = f"file:{table.directory.parent}/elsewhere"
+    partition.sd.location = f"file:{table.directory}/elsewhere"
     metastore.partitions.add(db, "t", [partition], {})
     table.write(0, hour(0), s=at("2026-01-01 05:00"))
     assert {path.name for path in local_path(partition.sd.location).iterdir()} == {"_SUCCESS", "w-0-0.parquet"}
@@ -287,19 +287,16 @@ def test_reports_of_two_chains_at_once(pair: tuple[Metastore, Metastore], db: st
     tables.append(tables[0].through(pair[1]))
     chains = ("primary", "backup")
 
-    def run(number: int) -> list[tuple[str, str]]:
-        turned = []
+    def run(number: int) -> None:
         for step in range(20):
             tables[number].add(hour(step))
-            answer = tables[number].report(
+            tables[number].report(
                 step, writer=chains[number], chain=chains[number], s=at("2026-01-01 00:00") + step * HOUR
             )
-            turned += [(name, chains[number]) for name in answer.committed or ()]
-        return turned
 
     with ThreadPoolExecutor(2) as pool:
-        turned = [each for done in pool.map(run, range(2)) for each in done]
-    assert sorted(name for name, _ in turned) == [hour(number) for number in range(18)] == tables[0].ready()
+        list(pool.map(run, range(2)))
+    assert tables[0].ready() == [hour(number) for number in range(18)]
     assert {state.committedBy for state in tables[0].states().values()} <= {*chains, None}
 
 

@@ -99,20 +99,6 @@ def test_success_file_that_cannot_be_written(metastore: Metastore, db: str) -> N
     assert table.files(hour(0)) == {"_SUCCESS", "w-0-0.parquet"}
 
 
-def test_writer_waits_for_its_own_files_only(table: StreamTable) -> None:
-    """What it staged before may be cleared up when it begins the next batch."""
-    table.add(hour(0))
-    obstruct(table, hour(0))
-    table.write(0, hour(0))
-    with pytest.raises(WarehouseError, match="cannot move"):
-        table.begin(1)
-    assert table.write(0, hour(1), writer="other").accepted is True
-    assert table.write(1, hour(1), writer="other").accepted is True
-    repair(table, hour(0))
-    assert table.begin(1).accepted is False
-    assert table.files(hour(0)) == {"w-0-0.parquet"}
-
-
 def test_one_bad_table_stops_no_other(metastore: Metastore, db: str) -> None:
     tables = [StreamTable(metastore, db, name) for name in ("a", "b", "c")]
     for each in tables:
@@ -194,23 +180,23 @@ def _id(table: StreamTable) -> int:
 
 @pytest.mark.parametrize("help_", ["put back", "dropped"])
 def test_accepted_file_that_vanishes(table: StreamTable, monkeypatch: pytest.MonkeyPatch, help_: str) -> None:
-    """Its partition isn't complete, and can't be, before somebody sees to it; the others are."""
+    """Its partition isn't complete, and no batch completes, before somebody sees to it."""
     table.add(hour(0), hour(1))
     begun = table.begin(0)
     table.stage(begun, "a", "b")
     with monkeypatch.context() as patch:
         patch.setattr("metastore.services.files.staged_files.Publisher.carry_out", lambda *_: None)
         table.report(0, begun, {"a": hour(0), "b": hour(1)}, s=START)
-    (local_path(begun.stagingLocation or "") / "a").unlink()
-    assert table.report(1, s=START + 9 * HOUR).committed == [hour(1)]
+    (local_path(begun.place) / "a").unlink()
+    with pytest.raises(WarehouseError, match="cannot move"):
+        table.report(1, s=START + 9 * HOUR)
     with pytest.raises(WarehouseError, match="cannot move"):
         table.commit(hour(0))
-    with pytest.raises(WarehouseError, match="cannot move"):
-        table.begin(2)
+    assert table.commit(hour(1)) == [hour(1)]
     if help_ == "put back":
         table.stage(begun, "a")
     else:
         table.metastore.partitions.drop(table.db, table.name, name=hour(0), delete_data=True)
     table.metastore.readiness.commit_due_everywhere()
+    table.report(1, s=START + 9 * HOUR)
     assert table.ready() == ([hour(0), hour(1)] if help_ == "put back" else [hour(1)])
-    assert table.begin(2).accepted is False

@@ -176,11 +176,10 @@ def test_what_turned_ready_since_it_was_asked_is_refused(table: StreamTable) -> 
     table.report(0, writer="other", chain="other", s=START + 2 * HOUR)
     before, version = table.watermark(), table.version
     answer = table.report(1, begun, {"new": hour(0)}, s=START + 9 * HOUR, late=LateRows(1, 2, 3))
-    assert (answer.accepted, answer.repeated, answer.alreadyReady) == (False, False, [hour(0)])
+    assert (answer.accepted, answer.repeated, answer.already_ready) == (False, False, [hour(0)])
     assert table.watermark() == before
     assert table.version == version
     assert table.files(hour(0)) == {"w-0-0.parquet"}
-    assert table.begin(1).accepted is False
     # Routed anew, the same files of the same attempt go elsewhere.
     target = table.route(hour(0))[0].target
     assert target == hour(1)
@@ -196,15 +195,8 @@ def test_all_that_turned_are_named_and_none_is_written(table: StreamTable) -> No
     begun = table.begin(1)
     table.stage(begun, "a", "b", "c")
     answer = table.report(1, begun, {"a": hour(0), "b": hour(1), "c": hour(2)})
-    assert answer.alreadyReady == [hour(0), hour(1)]
+    assert answer.already_ready == [hour(0), hour(1)]
     assert table.files(hour(2)) == {"w-0-2.parquet"}
-
-
-def test_partitions_that_were_written_otherwise_count_too(table: StreamTable) -> None:
-    table.write(0, hour(0), s=START + 2 * HOUR)
-    assert table.report(1, partitions=[hour(0)]).alreadyReady == [hour(0)]
-    table.add(hour(1))
-    assert table.report(1, partitions=[hour(1)]).accepted is True
 
 
 def test_reopening_names_only_what_turns(table: StreamTable) -> None:
@@ -213,7 +205,7 @@ def test_reopening_names_only_what_turns(table: StreamTable) -> None:
     begun = table.begin(1)
     table.stage(begun, "a", "b")
     answer = table.report(1, begun, {"a": hour(0), "b": hour(1)}, reopen=[hour(0)])
-    assert answer.alreadyReady == [hour(1)]
+    assert answer.already_ready == [hour(1)]
     assert table.ready() == [hour(0), hour(1)]
     answer = table.report(1, begun, {"a": hour(0), "b": hour(1)}, reopen=[hour(0), hour(1), hour(5)])
     assert answer.committed == [hour(0), hour(1)]
@@ -232,7 +224,7 @@ def test_a_report_that_fails_opens_nothing_and_leaves_success_files(metastore: M
     table = StreamTable(metastore, db, properties=HOURLY | policy)
     table.write(0, hour(0), s=START + 3 * HOUR)
     begun = table.begin(1)
-    with pytest.raises(InvalidOperationException, match="is not there"):
+    with pytest.raises(InvalidOperationException, match="is not in the instant's directory"):
         table.report(1, begun, {"missing": hour(0)}, reopen=[hour(0)])
     with pytest.raises(InvalidOperationException, match="no valid name"):
         table.report(1, begun, reopen=[hour(0)], **{"bad\n": 1})

@@ -18,6 +18,7 @@ from lake.protocol.hive import (
     MetaException,
     NoSuchObjectException,
 )
+from lake.protocol.lake import InstantConflict
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
@@ -30,7 +31,13 @@ LONGEST_WAIT = 20  # seconds for a statement; whoever waits longer gets an error
 NAMES = ("t", "renamed")
 
 # What those hear who come at the wrong moment: the table has another name, the partition is gone.
-EXPECTED = (NoSuchObjectException, InvalidOperationException, InvalidObjectException, AlreadyExistsException)
+EXPECTED = (
+    InstantConflict,
+    NoSuchObjectException,
+    InvalidOperationException,
+    InvalidObjectException,
+    AlreadyExistsException,
+)
 
 
 @pytest.fixture

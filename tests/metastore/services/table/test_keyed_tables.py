@@ -12,11 +12,9 @@ from lake.protocol.lake import (
     Column,
     CompleteInstantRequest,
     DataFile,
-    ReportBatchRequest,
     TableReference,
 )
 from metastore.services.wiring import Metastore
-from tests.metastore.services.readiness.lake import HOURLY
 from tests.support import builders
 
 KEY = {"primary-key": "dt,id", "bucket": "4"}
@@ -295,19 +293,3 @@ def test_types_by_which_rows_are_merged_stay(
     sd = metastore.tables.get(db, "t").sd
     assert sd is not None
     assert {each.name: each.type for each in sd.cols or ()} == types
-
-
-# --- batches --------------------------------------------------------------------------------------------------
-
-
-def test_batches_are_refused(metastore: Metastore, db: str) -> None:
-    parameters = {**HOURLY, "primary-key": "dt,hr,id", "partition.late-rows": "reopen"}
-    metastore.tables.create(keyed(db, keys=("dt", "hr"), parameters=parameters), {})
-    table = TableReference(database=db, table="t")
-    for call in (
-        lambda: metastore.batches.begin(table, "writer", 1),
-        lambda: metastore.batches.route(table, ["dt=2026-01-01/hr=00"]),
-        lambda: metastore.batches.report(ReportBatchRequest(table, "writer", 1, [])),
-    ):
-        with pytest.raises(InvalidOperationException, match="Upsert them instead"):
-            call()

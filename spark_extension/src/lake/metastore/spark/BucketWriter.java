@@ -65,12 +65,19 @@ final class BucketWriter implements Serializable {
         final String path;
         /** The column of which the least and the greatest value are kept for each file; null for none. */
         final String eventTime;
+        /** The column that names the source of a row, whose event times are apart from others'; null for none. */
+        final String source;
 
         Target(String instant, String directory, String path, String eventTime) {
+            this(instant, directory, path, eventTime, null);
+        }
+
+        Target(String instant, String directory, String path, String eventTime, String source) {
             this.instant = instant;
             this.directory = directory;
             this.path = path;
             this.eventTime = eventTime;
+            this.source = source;
         }
     }
 
@@ -166,11 +173,8 @@ final class BucketWriter implements Serializable {
                     .put(first.partition, BucketPartition.of(table, snapshot.location, names, bucket, null));
         }
         existing = session.sparkContext().broadcast(found, ClassTag$.MODULE$.apply(HashMap.class));
-        Map<String, Integer> ids = new HashMap<>(names.ids(dataColumns));
-        if (Arrays.stream(dataColumns.fields()).anyMatch(each -> isNested(each.dataType()))) {
-            // Readers that find field ids go by these alone, and parts of nested columns have none.
-            ids.clear();
-        } else {
+        Map<String, Integer> ids = ids(names, dataColumns);
+        if (!ids.isEmpty()) {
             ids.put(KeyedTable.INSTANT, KeyedTable.INSTANT_ID);
         }
         StructType nullable = withIds(dataColumns.asNullable(), ids);
@@ -206,6 +210,7 @@ final class BucketWriter implements Serializable {
         }
         if (target.eventTime != null) {
             EventTimes.check(table.name(), dataColumns, target.eventTime);
+            SourceTimes.check(table.name(), dataColumns, target.source);
         }
         boolean writesChangelog = table.keyed.changelogProducer.equals("lookup") && !wanted.replaces;
         return new BucketWriter(session, table, dataColumns, snapshot, target, wanted, writesChangelog);
@@ -218,12 +223,20 @@ final class BucketWriter implements Serializable {
         return new BucketWriter(session, table, dataColumns, snapshot, target, all, false);
     }
 
+    /** The ids of columns, which go into files; empty where readers find columns by their names alone. */
+    static Map<String, Integer> ids(ColumnNames names, StructType dataColumns) {
+        // Readers that find field ids go by these alone, and parts of nested columns have none.
+        return Arrays.stream(dataColumns.fields()).anyMatch(each -> isNested(each.dataType()))
+                ? new HashMap<>()
+                : new HashMap<>(names.ids(dataColumns));
+    }
+
     private static boolean isNested(DataType type) {
         return type instanceof ArrayType || type instanceof MapType || type instanceof StructType;
     }
 
     /** Columns with their ids, which go into files. */
-    private static StructType withIds(StructType columns, Map<String, Integer> ids) {
+    static StructType withIds(StructType columns, Map<String, Integer> ids) {
         StructType found = new StructType();
         for (StructField each : columns.fields()) {
             MetadataBuilder metadata = new MetadataBuilder();
@@ -235,9 +248,9 @@ final class BucketWriter implements Serializable {
         return found;
     }
 
-    /** The column that has event times; null for none. */
-    String eventTime() {
-        return target.eventTime;
+    /** Counts the event times of rows by their sources. */
+    SourceTimes eventTimes() {
+        return new SourceTimes(batch, target.eventTime, target.source);
     }
 
     /** The columns of rows that are given to write: the data columns, then KeyedTable.DELETED. */

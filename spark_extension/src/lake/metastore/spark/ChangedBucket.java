@@ -81,21 +81,27 @@ final class ChangedBucket implements PartitionReader<InternalRow> {
         private final FileReaders changelogs;
         private final int[] places;
         private final StructType required;
+        private final boolean isOfRows;
 
-        /** {@code versions}: the columns of states. {@code places}: of the required columns, as of {@link #places}. */
+        /**
+         * {@code versions}: the columns of states. {@code places}: of the required columns, as of {@link #places}. {@code
+         * isOfRows}: inserted and updated rows alone are wanted.
+         */
         Factory(
                 KeyedTable table,
                 StructType versions,
                 BucketReaders states,
                 FileReaders changelogs,
                 int[] places,
-                StructType required) {
+                StructType required,
+                boolean isOfRows) {
             this.table = table;
             this.versions = versions;
             this.states = states;
             this.changelogs = changelogs;
             this.places = places;
             this.required = required;
+            this.isOfRows = isOfRows;
         }
 
         @Override
@@ -315,6 +321,9 @@ final class ChangedBucket implements PartitionReader<InternalRow> {
 
     /** {@code by}: a version that has the instant of the change; null if none is known. */
     private void add(String kind, InternalRow content, InternalRow by) {
+        if (factory.isOfRows && !kind.equals(Changes.INSERT) && !kind.equals(Changes.POSTIMAGE)) {
+            return;
+        }
         long[] commit = null;
         if (by != null && !by.isNullAt(instant)) {
             commit = task.commits.get(by.getUTF8String(instant).toString());

@@ -85,7 +85,7 @@ final class ChangesScan implements Scan, Batch, SupportsReportStatistics {
 
         @Override
         public Scan build() {
-            return new ChangesScan(this);
+            return ChangesScan.of(this);
         }
     }
 
@@ -115,6 +115,8 @@ final class ChangesScan implements Scan, Batch, SupportsReportStatistics {
     private final LakeTable table;
     private final StructType required;
     private final List<Expression> filters;
+    /** Inserted and updated rows alone, without pre-images and deletes. */
+    private final boolean isOfRows;
     private final long after;
     private final long upTo;
     private final SparkSession session = SparkSession.active();
@@ -126,24 +128,50 @@ final class ChangesScan implements Scan, Batch, SupportsReportStatistics {
     /** By position, in microseconds since 1970. */
     private final Map<Long, Long> times = new HashMap<>();
 
-    private ChangesScan(Builder builder) {
-        table = builder.changes.table;
-        required = builder.required;
-        filters = builder.filters;
+    private ChangesScan(
+            LakeTable table, StructType required, List<Expression> filters, boolean isOfRows, long after, long upTo) {
+        this.table = table;
+        this.required = required;
+        this.filters = filters;
+        this.isOfRows = isOfRows;
+        this.after = after;
+        this.upTo = upTo;
         names = table.columnNames();
         partitions = new PartitionValues(table, session);
+    }
+
+    private static ChangesScan of(Builder builder) {
+        LakeTable table = builder.changes.table;
         try {
-            after = builder.changes.from();
-            upTo = builder.changes.upTo();
+            long after = builder.changes.from();
+            long upTo = builder.changes.upTo();
             if (after > upTo) {
                 throw Errors.analysis(
                         table.name() + ": position " + after + " is not before position " + upTo + ", the end of the range");
             }
             table.keepChanges(after);
-            collect();
+            ChangesScan found = new ChangesScan(table, builder.required, builder.filters, false, after, upTo);
+            found.collect();
+            return found;
         } catch (Metastore.Failed failed) {
             throw Errors.analysis(failed.getMessage());
         }
+    }
+
+    /**
+     * What a stream reads of a range whose files the caller keeps: net changes if {@code required} has {@code
+     * _change_type}, otherwise inserted and updated rows. Raises Refused if files of it have been cleaned.
+     */
+    static ChangesScan between(LakeTable table, StructType required, long after, long upTo) {
+        boolean isOfRows = !Arrays.asList(required.fieldNames()).contains(Changes.CHANGE_TYPE);
+        ChangesScan found = new ChangesScan(table, required, new ArrayList<>(), isOfRows, after, upTo);
+        found.collect();
+        return found;
+    }
+
+    /** Whether an instant changes no row. {@code instant}: as the metastore describes it. */
+    static boolean isService(Metastore.Answer instant) {
+        return SERVICES.contains(instant.has(10) ? instant.text(10) : instant.text(2));
     }
 
     private void collect() {
@@ -312,6 +340,6 @@ final class ChangesScan implements Scan, Batch, SupportsReportStatistics {
         FileReaders changelogs =
                 LakeReaders.files(session, changed, changed, new org.apache.spark.sql.sources.Filter[0], namings);
         return new ChangedBucket.Factory(
-                table.keyed, versions, states, changelogs, ChangedBucket.places(required, data, partitions.columns()), required);
+                table.keyed, versions, states, changelogs, ChangedBucket.places(required, data, partitions.columns()), required, isOfRows);
     }
 }

@@ -143,6 +143,11 @@ final class ChangesTable implements SupportsRead {
 
     @Override
     public StructType schema() {
+        return schema(table);
+    }
+
+    /** The columns of a table's changes. */
+    static StructType schema(LakeTable table) {
         return table.schema()
                 .add(Changes.CHANGE_TYPE, DataTypes.StringType, false)
                 .add(VERSION, DataTypes.LongType, false)

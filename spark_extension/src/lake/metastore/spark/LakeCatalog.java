@@ -60,7 +60,7 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
                         definition.identifier().unquotedString()
                                 + " has no primary-key: VERSION and TIMESTAMP AS OF read keyed tables");
             }
-            return table;
+            return streamed((V1Table) table, point);
         }
         if (isToBeReplaced()) {
             throw Errors.analysis(
@@ -72,6 +72,19 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         Table loaded = super.loadTable(name);
         KeyedTable found = loaded instanceof V1Table ? keyedTable(((V1Table) loaded).v1Table()) : null;
         return found == null ? loaded : LakeTable.of(metastore, (V1Table) loaded, found, origin);
+    }
+
+    /** A Parquet table without a primary key, which streams read and write by its timeline if it has one. */
+    private static Table streamed(V1Table table, ReadPoint point) {
+        return point.isLatest() && isStreamed(table.v1Table()) ? new StreamedTable(table.v1Table()) : table;
+    }
+
+    /** Whether it is a Parquet table without a primary key, which may have a timeline. */
+    static boolean isStreamed(CatalogTable definition) {
+        return !definition.tableType().name().equals("VIEW")
+                && isParquet(definition)
+                && keyedTable(definition) == null
+                && Metastore.of(SparkSession.active()) != null;
     }
 
     @Override
@@ -102,15 +115,20 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
      * property. Other systems have properties of the same names: metastore/services/instant_rules/keyed_tables.py.
      */
     static KeyedTable keyedTable(CatalogTable table) {
+        return isParquet(table)
+                ? KeyedTable.of(Catalogs.properties(table), Arrays.asList(Catalogs.partitionColumns(table)))
+                : null;
+    }
+
+    /** Whether it is a Parquet table of Spark's or Hive's, and no other system's. */
+    private static boolean isParquet(CatalogTable table) {
         Map<String, String> properties = Catalogs.properties(table);
         String provider = table.provider().isDefined() ? table.provider().get() : HIVE;
-        boolean isParquet =
-                provider.equalsIgnoreCase(HIVE)
-                        ? table.storage().inputFormat().contains(HIVES_PARQUET)
-                                && !properties.containsKey("storage_handler")
-                                && !properties.containsKey("table_type")
-                        : provider.equalsIgnoreCase("parquet");
-        return isParquet ? KeyedTable.of(properties, Arrays.asList(Catalogs.partitionColumns(table))) : null;
+        return provider.equalsIgnoreCase(HIVE)
+                ? table.storage().inputFormat().contains(HIVES_PARQUET)
+                        && !properties.containsKey("storage_handler")
+                        && !properties.containsKey("table_type")
+                : provider.equalsIgnoreCase("parquet");
     }
 
     static TableIdentifier undecorated(TableIdentifier table) {

@@ -135,7 +135,8 @@ final class LakeReaders implements PartitionReaderFactory {
         return new FileReaders(columns, found);
     }
 
-    private static ParquetPartitionReaderFactory parquet(
+    /** Reads whole files, or parts of them. {@code all}: the columns that files may have; {@code columns}: what is read. */
+    static ParquetPartitionReaderFactory parquet(
             SparkSession session, StructType all, StructType columns, StructType partitions, Filter[] filters) {
         SQLConf conf = Catalogs.state(session).conf();
         Configuration hadoop = Catalogs.state(session).newHadoopConf();

@@ -246,7 +246,7 @@ final class LakeRelations {
         }
 
         /** Refuses directories of tables that have instants. The files of instants may be written: that is ours. */
-        private static void checkPath(Path path) {
+        static void checkPath(Path path) {
             if (path.toString().contains(PendingInstant.INSTANTS)) {
                 return;
             }

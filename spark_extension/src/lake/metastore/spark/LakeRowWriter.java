@@ -37,15 +37,25 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
 
         final List<WrittenFile> files = new ArrayList<>();
         long rows;
-        /** Milliseconds since 1970; null without event times. */
-        Long leastEventTime;
+        /** The rows by partition. */
+        final Map<String, Long> rowsOf = new HashMap<>();
+        /** By source, as of {@link SourceTimes}, in milliseconds since 1970. */
+        final Map<String, Long> leastEventTimes = new HashMap<>();
 
         void add(Written other) {
             files.addAll(other.files);
             rows += other.rows;
-            if (leastEventTime == null || (other.leastEventTime != null && other.leastEventTime < leastEventTime)) {
-                leastEventTime = other.leastEventTime;
-            }
+            other.rowsOf.forEach((partition, count) -> rowsOf.merge(partition, count, Long::sum));
+            other.leastEventTimes.forEach((source, time) -> leastEventTimes.merge(source, time, Math::min));
+        }
+
+        /** The same for a request; null for none. {@code unnamed}: the source of rows that don't say theirs. */
+        Map<String, Long> eventTimes(String unnamed) {
+            Map<String, Long> found = new HashMap<>();
+            leastEventTimes.forEach(
+                    (source, time) ->
+                            found.merge(source.equals(SourceTimes.UNNAMED) ? unnamed : source, time, Math::min));
+            return found.isEmpty() ? null : found;
         }
     }
 
@@ -115,7 +125,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     private final Expression[] partitionChecks;
     private final int[] keys;
     private final RowKeys rowKeys;
-    private final EventTimes eventTimes;
+    private final SourceTimes eventTimes;
     private final Written written = new Written();
     /** By partition, which is empty if the key is unique over all of them. All are of one place. */
     private final Map<String, Pending> pending = new TreeMap<>();
@@ -137,7 +147,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         this.rowColumns = rowColumns;
         this.idColumns = idColumns;
         StructType batch = writer.batchSchema();
-        eventTimes = new EventTimes(batch, writer.eventTime());
+        eventTimes = writer.eventTimes();
         rowKeys = new RowKeys(table, batch);
         deleted = batch.size() - 1;
         keys = rowKeys.columns;
@@ -153,7 +163,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     }
 
     /** Checks the length of texts, and fills CHARs up; null for other types. */
-    private static Expression check(int place, DataType type, DataType raw) {
+    static Expression check(int place, DataType type, DataType raw) {
         return place < 0 || !CharVarcharUtils.hasCharVarchar(raw)
                 ? null
                 : CharVarcharUtils.stringLengthCheck(new BoundReference(place, type, true), raw);
@@ -282,6 +292,8 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
             Pending some = each.getValue();
             dropReplaced(some);
             written.rows += some.rows.size();
+            some.partitions.forEach(
+                    partition -> written.rowsOf.merge(partition == null ? "" : partition, 1L, Long::sum));
             written.files.addAll(
                     table.isTableWide
                             ? writer.writeAnywhere((int) lastPlace, some.partitions, some.rows)
@@ -322,7 +334,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     @Override
     public WriterCommitMessage commit() throws IOException {
         flush();
-        written.leastEventTime = eventTimes.least;
+        written.leastEventTimes.putAll(eventTimes.least());
         return written;
     }
 

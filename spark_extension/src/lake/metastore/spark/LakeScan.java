@@ -222,14 +222,14 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                 }
             }
         }
-        found.addAll(packed(clean, most, found.size()));
+        found.addAll(packed(session, clean, most, found.size()));
         return found.toArray(new InputPartition[0]);
     }
 
     /** Tasks of about so many bytes each, of whole or parts of files. */
-    private List<InputPartition> packed(List<PartitionedFile> files, long most, int next) {
+    static List<InputPartition> packed(SparkSession session, List<PartitionedFile> files, long most, int next) {
         files.sort((one, other) -> Long.compare(other.length(), one.length()));
-        long openCost = conf().filesOpenCostInBytes();
+        long openCost = Catalogs.state(session).conf().filesOpenCostInBytes();
         List<InputPartition> found = new ArrayList<>();
         List<PartitionedFile> current = new ArrayList<>();
         long size = 0;

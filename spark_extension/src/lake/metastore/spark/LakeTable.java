@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.SparkSession;
@@ -39,7 +40,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Option;
 
-/** A keyed table, whose rows are those of a snapshot of its timeline. A write of it is an instant there. */
+/**
+ * A table whose rows are those of a snapshot of its timeline. A write of it is an instant there. Spark's statements see keyed
+ * tables so. A table without a primary key is one for its streams alone: see {@link StreamedTable}.
+ */
 final class LakeTable
         implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, TruncatableTable {
     /** The files of a snapshot. */
@@ -63,11 +67,15 @@ final class LakeTable
     /** The files that one call of the metastore names, at most about. */
     private static final int PAGE = 20_000;
 
+    /** Who makes partitions ready. */
+    private static final String COMMIT_MODE = "partition.commit.mode";
+
     /** Of columns: the comment, and the default of inserts. */
     private static final String[] KEPT_METADATA = {"comment", "CURRENT_DEFAULT"};
 
     private static final Logger LOG = LoggerFactory.getLogger(LakeTable.class);
 
+    /** Null for a table without a primary key. */
     final KeyedTable keyed;
     final V1Table definition;
     private final Metastore metastore;
@@ -79,6 +87,10 @@ final class LakeTable
     private final boolean isReadByItsWriter;
     private final List<String> partitionColumns;
     private String overwritten;
+    /** Which partitions are read, in Hive's grammar; null for all. */
+    private String filter;
+    /** What it reads is kept by a lease of the reader's own. */
+    private boolean isPinned;
 
     private LakeTable(
             Metastore metastore,
@@ -187,7 +199,7 @@ final class LakeTable
         if (!point.isLatest()) {
             throw Errors.analysis(name() + " can only be written as it is now, not as of an earlier position");
         }
-        if (keyed.changelogProducer.equals("input")) {
+        if (keyed != null && keyed.changelogProducer.equals("input")) {
             throw Errors.analysis(
                     name() + ": changelog-producer=input needs the pre-images of rows, which SQL does not bring:"
                             + " use lake.spark.write(rows, table, operation=\"merge\"), or set changelog-producer=lookup");
@@ -222,7 +234,7 @@ final class LakeTable
         try {
             checkKnown();
             Snapshot found = filesAt(readAt(), includesUncommitted);
-            if (found.position > 0) {
+            if (found.position > 0 && !isPinned) {
                 metastore.leases().keep(reference(identifier(), id), id, found.position, leaseHours());
             }
             return found;
@@ -291,6 +303,7 @@ final class LakeTable
                                     .with(1, reference(identifier(), id))
                                     .with(2, position)
                                     .with(3, upTo)
+                                    .with(5, filter)
                                     .with(6, includesUncommitted)
                                     .with(8, isOfChangelogs == null ? wantsChangelogs : isOfChangelogs));
             if (isOfChangelogs != null && isOfChangelogs != answer.flag(4)) {
@@ -358,6 +371,7 @@ final class LakeTable
                 at.addTo(new Metastore.Struct())
                         .with(1, reference(identifier(), id))
                         .with(6, partitions)
+                        .with(7, partitions == null ? filter : null)
                         .with(8, includesUncommitted)
                         .with(10, files)
                         .with(11, after));
@@ -383,7 +397,12 @@ final class LakeTable
         }
     }
 
-    /** All instants of its timeline. */
+    /** All instants of its timeline, the archived ones too. */
+    List<Metastore.Answer> archivedToo() {
+        return list("lake_list_instants", new Metastore.Struct().with(1, reference()).with(8, true));
+    }
+
+    /** All instants of its timeline that aren't archived. */
     List<Metastore.Answer> instants() {
         try {
             return list("lake_list_instants", new Metastore.Struct().with(1, reference(identifier(), id)));
@@ -493,19 +512,23 @@ final class LakeTable
             }
             String name = each.name().toLowerCase(Locale.ROOT);
             boolean isNullable =
-                    !keyed.key.contains(name) && !keyed.sequence.contains(name) && !partitionColumns.contains(name);
+                    keyed == null
+                            || (!keyed.key.contains(name)
+                                    && !keyed.sequence.contains(name)
+                                    && !partitionColumns.contains(name));
             fields.add(new StructField(each.name(), each.dataType(), isNullable, metadata.build()));
         }
         return new StructType(fields.toArray(new StructField[0]));
     }
 
-    /** The columns of the files, in lower case as there. */
+    /** The columns of the files, as they are named there: those of keyed tables in lower case. */
     StructType dataSchema() {
         List<StructField> fields = new ArrayList<>();
         for (StructField each : schema().fields()) {
             String name = each.name().toLowerCase(Locale.ROOT);
             if (!partitionColumns.contains(name)) {
-                fields.add(new StructField(name, each.dataType(), true, Metadata.empty()));
+                fields.add(
+                        new StructField(keyed == null ? each.name() : name, each.dataType(), true, Metadata.empty()));
             }
         }
         return new StructType(fields.toArray(new StructField[0]));
@@ -521,6 +544,65 @@ final class LakeTable
         Map<String, String> found = keyed.layout();
         found.put(ColumnNames.PROPERTY, String.valueOf(columnNames().version(dataSchema())));
         return found;
+    }
+
+    /** Whether its partitions turn ready later than they are added. */
+    boolean makesReadyLater() {
+        String mode = properties().getOrDefault(COMMIT_MODE, "none").trim();
+        return !partitionColumns.isEmpty() && !mode.equalsIgnoreCase("none");
+    }
+
+    /** Whether it has instants, or properties that only a table with a timeline has. */
+    boolean isOnTimeline() {
+        return makesReadyLater()
+                || properties().keySet().stream().anyMatch(name -> name.startsWith("timeline."))
+                || lastPosition() > 0;
+    }
+
+    /** The position of its last completion, whatever this object reads. Raises Refused if another table has the name. */
+    long lastPosition() {
+        return call("lake_timeline_position", reference()).number(1, 0);
+    }
+
+    long tableId() {
+        return id;
+    }
+
+    /** The same table as of a position, which the caller keeps. {@code filter}: which partitions are read, in Hive's grammar; null for all. */
+    LakeTable readAt(long position, String filter) {
+        LakeTable found = at(ReadPoint.position(position));
+        found.filter = filter;
+        found.isPinned = true;
+        return found;
+    }
+
+    /** When the instant at a position was complete, in microseconds since 1970. */
+    long completedAt(long position) {
+        List<Metastore.Answer> found = new ArrayList<>();
+        try {
+            changes(position - 1, position, false).changes.forEach(each -> found.add(each.struct(1)));
+        } catch (Metastore.Refused gone) {
+            found.addAll(instants()); // what was before it has been cleaned
+        }
+        for (Metastore.Answer each : found) {
+            if (each.number(8, 0) == position) {
+                return each.number(5, 0) * 1_000;
+            }
+        }
+        throw Errors.analysis(name() + " doesn't know any more when its position " + position + " was complete");
+    }
+
+    /** All partitions, those that are uncommitted and those that files of no snapshot lie in among them. */
+    Set<String> allPartitions() {
+        Metastore.Struct request = new Metastore.Struct().with(1, reference()).with(3, true);
+        Set<String> found = new TreeSet<>();
+        call("lake_list_partitions", request).structs(1).forEach(each -> found.add(each.text(1)));
+        return found;
+    }
+
+    /** A lease that moves on with a stream. */
+    ReaderLeases.Pin pin() {
+        return metastore.leases().pin(reference(), id);
     }
 
     boolean isPartitionedBy(String column) {
@@ -542,6 +624,8 @@ final class LakeTable
         return EnumSet.of(
                 TableCapability.BATCH_READ,
                 TableCapability.BATCH_WRITE,
+                TableCapability.STREAMING_WRITE,
+                TableCapability.MICRO_BATCH_READ,
                 TableCapability.TRUNCATE,
                 TableCapability.OVERWRITE_BY_FILTER,
                 TableCapability.OVERWRITE_DYNAMIC);

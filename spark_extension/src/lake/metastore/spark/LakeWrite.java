@@ -24,6 +24,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DeltaBatchWrite;
 import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
@@ -35,6 +36,9 @@ import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwrite;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
+import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 import org.apache.spark.sql.sources.AlwaysTrue;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
@@ -50,11 +54,21 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
     /** An option of writes: as of which source event times come. */
     static final String SOURCE = "source";
 
+    /** An option of writes: the column that names the source of each row. */
+    static final String SOURCE_COLUMN = "source-column";
+
+    /** An option of writes: of several streams that write the same rows, which one it is. */
+    static final String CHAIN = "chain";
+
     /** How often the rows of a statement are merged, as others complete changes of the same buckets. */
     private static final int MOST_ATTEMPTS = 20;
 
     /** What Spark asks for when it plans a write. */
-    static final class Builder implements DeltaWriteBuilder, SupportsOverwrite, SupportsDynamicOverwrite {
+    static final class Builder
+            implements DeltaWriteBuilder,
+                    SupportsOverwrite,
+                    SupportsDynamicOverwrite,
+                    SupportsStreamingUpdateAsAppend {
         private final LakeTable table;
         private final LogicalWriteInfo info;
         private final String operation;
@@ -158,6 +172,12 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
+    /** The column that an option names, in lower case; null for none. */
+    static String column(LogicalWriteInfo info, String option) {
+        String name = info.options().get(option);
+        return name == null ? null : name.toLowerCase(Locale.ROOT);
+    }
+
     private boolean replaces() {
         return replaced != null;
     }
@@ -184,6 +204,11 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         return new InstantWrite();
     }
 
+    @Override
+    public StreamingWrite toStreaming() {
+        return new BatchWrites();
+    }
+
     /** Whether its rows were given, and may be merged again with what others have written meanwhile. */
     private boolean canMergeAgain() {
         return isInsert && !replaces() && !table.isReadByItsWriter();
@@ -195,6 +220,8 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         /** A later one, which writes the same rows after a conflict. */
         private PendingInstant again;
         private LakeTable.Snapshot snapshot;
+        /** The number of a stream's micro-batch; null for a statement. */
+        private Long batch;
 
         private PendingInstant begin() {
             return table.begin(replaces() ? "replacecommit" : keyed.isMergeOnRead ? "deltacommit" : "commit");
@@ -207,7 +234,6 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         }
 
         private BucketWriter writer(PendingInstant target, boolean keepsRows) {
-            String eventTime = info.options().get(EVENT_TIME);
             return BucketWriter.of(
                     session,
                     table,
@@ -217,7 +243,8 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                             target.timestamp,
                             target.directory,
                             target.path,
-                            eventTime == null ? null : eventTime.toLowerCase(Locale.ROOT)),
+                            column(info, EVENT_TIME),
+                            column(info, SOURCE_COLUMN)),
                     wanted(keepsRows));
         }
 
@@ -246,6 +273,12 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
             }
         }
 
+        /** Completes a micro-batch. A repeated one, which is part of the table already, changes nothing. */
+        void commit(long number, WriterCommitMessage[] messages) {
+            batch = number;
+            commit(messages);
+        }
+
         @Override
         public void commit(WriterCommitMessage[] messages) {
             LakeRowWriter.Written written = new LakeRowWriter.Written();
@@ -262,6 +295,10 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     }
                 }
                 written.add(each);
+            }
+            if (batch != null && written.rows == 0 && !replaces()) {
+                instant.abort(); // Spark ran it for its own state alone
+                return;
             }
             try {
                 complete(instant, written, written.files);
@@ -308,14 +345,21 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         private void complete(PendingInstant target, LakeRowWriter.Written written, List<WrittenFile> files) {
             target.removeOthers(hadoop(), files.stream().map(file -> file.path).collect(Collectors.toSet()));
-            target.complete(completion(files, written.rows, written.leastEventTime));
+            if (batch == null || replaces()) {
+                target.complete(completion(files, written));
+                return;
+            }
+            List<WrittenFile> joining =
+                    files.stream().filter(file -> !file.kind.equals(WrittenFile.KEPT)).collect(Collectors.toList());
+            LateRows.complete(
+                    target, table, joining, written.rowsOf, routed -> completion(routed, written), hadoop());
         }
 
         private Configuration hadoop() {
             return Catalogs.state(session).newHadoopConf();
         }
 
-        private Metastore.Struct completion(List<WrittenFile> files, long rows, Long leastEventTime) {
+        private Metastore.Struct completion(List<WrittenFile> files, LakeRowWriter.Written written) {
             List<Metastore.Struct> added = new ArrayList<>();
             List<Metastore.Struct> changelog = new ArrayList<>();
             Set<String> partitions = new TreeSet<>();
@@ -326,13 +370,16 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                 }
             }
             Set<String> gone = replaces() ? replacedPartitions(partitions) : Collections.emptySet();
-            String source = info.options().getOrDefault(SOURCE, "spark");
+            String source = info.options().getOrDefault(SOURCE, batch == null ? "spark" : info.queryId());
             return new Metastore.Struct()
-                    .with(5, about(operation, added.size(), rows))
+                    .with(5, about(operation, added.size(), written.rows))
                     .with(6, added.isEmpty() ? null : added)
                     .with(9, gone.isEmpty() ? null : new ArrayList<>(gone))
-                    .with(14, leastEventTime == null ? null : Collections.singletonMap(source, leastEventTime))
+                    .with(13, info.options().get(CHAIN))
+                    .with(14, written.eventTimes(source))
                     .with(19, table.isReadByItsWriter() || wanted(false).dependsOnKeys() ? (Object) true : null)
+                    .with(22, batch == null ? null : info.queryId())
+                    .with(23, batch)
                     .with(24, keyed.writesChangelog() && !replaces() ? changelog : null)
                     .with(25, table.layout());
         }
@@ -365,6 +412,42 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     each.abort(); // unless it is complete
                 }
             }
+        }
+    }
+
+    /** The writes of a stream's micro-batches, each of which is an instant. */
+    private final class BatchWrites implements StreamingWrite {
+        private final InstantWrite write = new InstantWrite();
+
+        @Override
+        public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo physical) {
+            return new BatchWriters(write.createBatchWriterFactory(physical));
+        }
+
+        @Override
+        public void commit(long batch, WriterCommitMessage[] messages) {
+            write.commit(batch, messages);
+        }
+
+        @Override
+        public void abort(long batch, WriterCommitMessage[] messages) {
+            write.abort(messages);
+        }
+    }
+
+    /** Makes the writers of a micro-batch's tasks. */
+    private static final class BatchWriters implements StreamingDataWriterFactory {
+        private static final long serialVersionUID = 1;
+
+        private final DeltaWriterFactory writers;
+
+        private BatchWriters(DeltaWriterFactory writers) {
+            this.writers = writers;
+        }
+
+        @Override
+        public DataWriter<InternalRow> createWriter(int partition, long task, long batch) {
+            return writers.createWriter(partition, task);
         }
     }
 

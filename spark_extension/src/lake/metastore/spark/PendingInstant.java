@@ -3,6 +3,7 @@ package lake.metastore.spark;
 import java.io.IOException;
 import java.util.Collections;
 import java.util.ConcurrentModificationException;
+import java.util.List;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
@@ -141,18 +142,25 @@ final class PendingInstant {
     }
 
     /**
-     * Completes it. A request whose answer was lost is repeated: the metastore knows it again.
+     * Completes it. A request whose answer was lost is repeated: the metastore knows it again. A batch that is part of the
+     * table already is aborted there. The answer may say that partitions are ready already ({@code alreadyReady}): then
+     * nothing has changed, and it can be completed otherwise.
      *
      * @param completion a CompleteInstantRequest without the table, timestamp, action and attempt
      */
-    void complete(Metastore.Struct completion) {
+    Metastore.Answer complete(Metastore.Struct completion) {
         Metastore.Struct request =
                 completion.with(1, table).with(2, timestamp).with(3, action).with(20, attempt == 0 ? null : (Object) attempt);
         for (int number = 1; ; number++) {
             try {
-                metastore.call("lake_complete_instants", Collections.singletonList(request));
-                end();
-                return;
+                List<?> answers =
+                        (List<?>) metastore.call("lake_complete_instants", Collections.singletonList(request));
+                Metastore.Answer answer = (Metastore.Answer) answers.get(0);
+                List<String> ready = answer.texts(6);
+                if (ready == null || ready.isEmpty()) {
+                    end();
+                }
+                return answer;
             } catch (Metastore.Refused refused) {
                 if (refused.field == CONFLICT) {
                     throw new ConcurrentModificationException(

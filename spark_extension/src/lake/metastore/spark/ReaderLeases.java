@@ -40,6 +40,8 @@ final class ReaderLeases {
         /** The oldest position that was read, by the minute until which it is kept. */
         private final TreeMap<Long, Long> reads = new TreeMap<>();
         private long position = NOWHERE;
+        /** What a stream reads next. */
+        private long pinned = NOWHERE;
 
         private Held(Metastore.Struct table, boolean onwards) {
             this.table = table;
@@ -66,11 +68,18 @@ final class ReaderLeases {
         /** Moves the lease on to the oldest position that is still needed, which is returned. */
         private synchronized long moveOn() {
             reads.headMap(minute()).clear();
-            position = reads.isEmpty() ? NOWHERE : Collections.min(reads.values());
+            position = Math.min(pinned, reads.isEmpty() ? NOWHERE : Collections.min(reads.values()));
             return position;
         }
 
+        /** False if the lease begins later. */
+        private synchronized boolean pin(long next) {
+            pinned = next;
+            return position <= next;
+        }
+
         private synchronized void drop() {
+            pinned = NOWHERE;
             reads.clear();
             position = NOWHERE;
         }
@@ -78,6 +87,56 @@ final class ReaderLeases {
         private static long minute() {
             return TimeUnit.NANOSECONDS.toMinutes(System.nanoTime());
         }
+    }
+
+    /** The lease of a stream on what it reads next and all later positions, as long as it runs. */
+    final class Pin {
+        private final List<Object> key;
+        private final Held lease;
+
+        private Pin(List<Object> key, Held lease) {
+            this.key = key;
+            this.lease = lease;
+        }
+
+        /** Keeps what came and went after {@code position} from now on. If some of it is gone, a changelog may have it. */
+        void moveTo(long position) {
+            synchronized (lease.calls) {
+                held.put(key, lease);
+                if (!lease.pin(position)) {
+                    try {
+                        take(lease, position);
+                        lease.taken(position);
+                    } catch (Metastore.Refused refused) {
+                        if (refused.field != SNAPSHOT_GONE) {
+                            throw refused;
+                        }
+                    }
+                }
+            }
+            start();
+        }
+
+        void release() {
+            synchronized (lease.calls) {
+                boolean isTaken = lease.isTaken();
+                lease.drop();
+                held.remove(key);
+                if (isTaken) {
+                    try {
+                        metastore.call("lake_release_lease", lease.table, lease.id);
+                    } catch (Metastore.Failed failed) {
+                        LOG.warn("a lease could not be released, it will end: {}", failed.getMessage());
+                    }
+                }
+            }
+        }
+    }
+
+    /** A lease for one stream. {@code table}: its reference. */
+    Pin pin(Metastore.Struct table, long id) {
+        Held lease = new Held(table, true);
+        return new Pin(Arrays.asList(id, lease.id), lease);
     }
 
     private final Metastore metastore;

@@ -57,6 +57,25 @@ final class WrittenFile implements Serializable {
         this.statistics = statistics;
     }
 
+    private WrittenFile(WrittenFile file, String partition) {
+        this.partition = partition;
+        fileGroup = file.fileGroup;
+        slice = file.slice;
+        path = file.path;
+        kind = file.kind;
+        size = file.size;
+        rows = file.rows;
+        minEventTime = file.minEventTime;
+        maxEventTime = file.maxEventTime;
+        columns = file.columns;
+        statistics = file.statistics;
+    }
+
+    /** The same file in another partition. */
+    WrittenFile in(String other) {
+        return new WrittenFile(this, other);
+    }
+
     Metastore.Struct struct() {
         return new Metastore.Struct()
                 .with(1, partition)
