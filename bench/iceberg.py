@@ -20,6 +20,7 @@ from sqlalchemy import URL
 from bench.comparison import PER_SECOND, Compared, Comparison, ComparisonReport
 from bench.figures import Report
 from bench.hive_server import DRIVER, why_not
+from bench.iceberg_scan import compare
 from bench.options import Options
 from bench.postgres import HOST, LoopbackPostgres, free_port
 from bench.progress import noted, say
@@ -43,6 +44,7 @@ NAMESPACE, TABLE = "bench", "t0"
 TOGETHER = 5
 """Tables that one transaction changes."""
 CLIENT = "HTTP"
+SCAN = "scan by DuckDB"
 SCHEMA = {
     "type": "struct",
     "fields": [{"id": n, "name": f"c{n:02d}", "type": "string", "required": False} for n in range(1, 51)],
@@ -51,17 +53,21 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class Effort:
-    """`tables` of the namespace, `snapshots` of the large table, `calls` for each measurement, `clients` at once."""
+    """`tables` of the namespace, `snapshots` of the large table, `calls` for each measurement, `clients` at once.
+
+    `rows` of the table that DuckDB scans.
+    """
 
     tables: int
     snapshots: int
     calls: int
     seconds: float
     clients: int
+    rows: int
 
 
-FULL = Effort(tables=1_000, snapshots=1_000, calls=300, seconds=5, clients=8)
-QUICK = Effort(tables=20, snapshots=10, calls=20, seconds=0.5, clients=4)
+FULL = Effort(tables=1_000, snapshots=1_000, calls=300, seconds=5, clients=8, rows=4_000_000)
+QUICK = Effort(tables=20, snapshots=10, calls=20, seconds=0.5, clients=4, rows=20_000)
 
 
 class Client:
@@ -151,6 +157,9 @@ def run(options: Options) -> Report:
         try:
             _one_at_a_time(report, both, effort, options)
             _at_once(report, both, effort, options)
+            if options.wants(SCAN):
+                database = postgres.local(postgres.create("scan"))
+                report.sections.append(compare(home / "scan", database, effort.rows, options.rounds or 20))
         except KeyboardInterrupt:
             say("interrupted: the report ends here")
     return report

@@ -1,17 +1,25 @@
 """Iceberg's own tests of its Hive catalog, unchanged, against our server.
 
-All classes meet one server, each in a JVM of its own. One class of theirs is replaced: `TestHiveMetastore`, which would
+All classes meet one server, each in a JVM of its own. Meanwhile a client of the REST catalog makes, changes and drops
+tables of its own there, and loads those of the tests. One class of theirs is replaced: `TestHiveMetastore`, which would
 start Hive's server. With `--target hive` nothing is replaced and Hive's server runs, as a control.
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import BadRequestError, NoSuchNamespaceError, NoSuchTableError, ServerError
 
+from metastore.iceberg.routes import BASE
 from tests.interop import java, suites
+from tests.support.exposition import http_address
 from tests.support.jvm import OPENED, SMALL
 from tests.support.server import MetastoreServer
 
@@ -107,9 +115,57 @@ def suite(
     warehouse.mkdir()
     java.compile(program, SOURCES, jars, classes)
     # As Hive says where its warehouse is.
-    with MetastoreServer(directory / "data", "--warehouse-dir", f"file:{warehouse}") as server:
+    options = ("--warehouse-dir", f"file:{warehouse}", "--http-port", "0")
+    with MetastoreServer(directory / "data", *options) as server, by_rest(server) as done:
         asked = {"interop.uri": server.uri, "interop.warehouse": str(warehouse)}
         yield Suite(program, [classes, *jars], asked)
+        assert done, "no round by REST was done"
+
+
+@contextmanager
+def by_rest(server: MetastoreServer) -> Iterator[list[int]]:
+    """A client of the REST catalog that works until the end. The list is of its rounds."""
+    rounds: list[int] = []
+    failures: list[BaseException] = []
+    ended = threading.Event()
+
+    def work() -> None:
+        try:
+            catalog = RestCatalog("beside", uri=f"{http_address(server)}{BASE}")
+            catalog.create_namespace("beside")
+            while not ended.wait(0.05):
+                rounds.append(_round(catalog, len(rounds)))
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield rounds
+    finally:
+        ended.set()
+        thread.join(60)
+    assert not failures, failures
+
+
+def _round(catalog: RestCatalog, number: int) -> int:
+    """Returns how many tables of others it loaded."""
+    name = f"beside.t{number}"
+    table = catalog.create_table(name, pa.schema([("id", pa.int64())]))
+    with table.transaction() as change:
+        change.set_properties({"round": str(number)})
+    assert catalog.load_table(name).properties["round"] == str(number)
+    catalog.rename_table(name, f"{name}_renamed")
+    catalog.drop_table(f"{name}_renamed")
+    loaded = 0
+    for namespace in catalog.list_namespaces():
+        try:
+            for each in catalog.list_tables(namespace):
+                catalog.load_table(each)
+                loaded += 1
+        except (NoSuchNamespaceError, NoSuchTableError, ServerError, BadRequestError):
+            continue  # the tests drop them meanwhile, and write metadata that can't be read
+    return loaded
 
 
 @pytest.mark.parametrize("name", CLASSES)
