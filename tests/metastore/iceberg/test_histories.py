@@ -106,6 +106,7 @@ class Writers:
 
 
 def run(rest: Catalog, writes: int, seed: int, between: Callable[[], None] = lambda: None) -> None:
+    print(f"seed {seed}")
     namespace = rest.namespace()
     for table in TABLES:
         create(rest, namespace, table)
