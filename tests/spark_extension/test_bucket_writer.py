@@ -71,13 +71,7 @@ ENGINES: dict[str, dict[str, str]] = {
 SAMPLE = {
     ("deduplicate", "copy-on-write"),
     ("sequence", "merge-on-read"),
-    ("sequence", "copy-on-write"),
-    ("partial-update", "copy-on-write"),
-    ("removing", "merge-on-read"),
-    ("aggregation", "copy-on-write"),
-    ("lookup", "merge-on-read"),
     ("lookup by sequence", "copy-on-write"),
-    ("table-wide by sequence", "merge-on-read"),
     ("families", "copy-on-write"),
 }
 

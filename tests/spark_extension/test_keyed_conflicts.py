@@ -95,9 +95,15 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(each, marks=pytest.mark.long) if each == "merge-on-read" else each for each in KINDS]
-)
+def _some(*kinds: str) -> list[Any]:
+    """Of merge-on-read tables the ordinary run has enough elsewhere."""
+    return [pytest.param(each, marks=pytest.mark.long) if each == "merge-on-read" else each for each in kinds]
+
+
+SOME_KINDS = _some("copy-on-write", "merge-on-read", "over all partitions")
+
+
+@pytest.mark.parametrize("kind", _some(*KINDS))
 def test_given_rows_are_merged_again(spark: SparkSession, database: str, lake: Lake, meet: Meet, kind: str) -> None:
     table = f"{database}.t"
     made(spark, table, KINDS[kind])
@@ -202,7 +208,7 @@ def test_a_driver_that_dies_between_attempts(
     assert rows(spark, f"SELECT id FROM {table}") == [[1], [2], [3]]
 
 
-@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read", "over all partitions"])
+@pytest.mark.parametrize("kind", SOME_KINDS)
 def test_keys_that_exist(spark: SparkSession, database: str, lake: Lake, meet: Meet, kind: str) -> None:
     table = f"{database}.t"
     made(spark, table, f"{KINDS[kind]}, 'insert.duplicate-key' = 'ignore'")
@@ -238,7 +244,7 @@ def test_keys_that_exist(spark: SparkSession, database: str, lake: Lake, meet: M
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('insert.duplicate-key' = 'no')")
 
 
-@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read", "over all partitions"])
+@pytest.mark.parametrize("kind", SOME_KINDS)
 def test_changes_that_the_sequence_would_not_let_win(spark: SparkSession, database: str, kind: str) -> None:
     table = f"{database}.t"
     made(spark, table, f"{KINDS[kind]}, 'sequence.field' = 'n'")
