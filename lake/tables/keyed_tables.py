@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -232,10 +232,6 @@ class Commits:
         time = next(each.instant.changed_at for each in lake.changes(position - 1, position))
         return cls({}, {position: time}, {}, position)
 
-    def of_bucket(self, bucket: Bucket) -> "Commits":
-        """What a task needs that marks the changes of one bucket alone."""
-        return replace(self, positions={bucket: self.positions.get(bucket, {})})
-
     def marked(self, bucket: Bucket, changes: pa.Table) -> pa.Table:
         """Changes of a bucket with their versions and times for their instants.
 
@@ -341,19 +337,6 @@ class TouchedBuckets:
             if (each.added or each.removed) and each.instant.begun_as not in SERVICES
         ]
         return [cls.between(lake, each - 1, each, partitions=partitions, **scope) for each in positions]
-
-    @classmethod
-    def of_snapshot(
-        cls, lake: "LakeTable", position: int, *, filter: str | None = None, include_uncommitted: bool = False
-    ) -> "TouchedBuckets":
-        """All of the snapshot at a position, as if its completion had inserted all rows.
-
-        Raises NotKeyed, SnapshotGone.
-        """
-        snapshot = lake.snapshot(position, filter=filter, include_uncommitted=include_uncommitted)
-        schema = lake.schema(snapshot.table_version)
-        buckets = {bucket: TouchedBucket((), files, ()) for bucket, files in sorted(by_bucket(snapshot).items())}
-        return cls(schema, layout_of(lake.name, schema, snapshot.location), Commits.at(lake, position), buckets)
 
 
 def changes_of(layout: Layout, bucket: TouchedBucket) -> pa.Table:

@@ -42,8 +42,16 @@ def complete_batch(
     another partition, the names must be unique in the batch. Raises LateRowsRefused, and what a completion raises.
     """
     replaces = bool(completion.replaced_partitions)
-    if replaces or completion.batch is None or not is_routed(properties):
+    if replaces or completion.batch is None:
         return writing.complete(completion), completion
+    if not is_routed(properties):
+        completion = replace(completion, keeps_ready=True)
+        done = writing.complete(completion)
+        if done.already_ready:
+            raise LateRowsRefused(
+                f"{writing.table.name}: its partitions turn ready since this batch began: write the batch again"
+            )
+        return done, completion
     names = sorted({each.partition for each in completion.added if each.partition})
     counted = _rows_of(completion) if rows is None else rows()
     refused: list[str] = []

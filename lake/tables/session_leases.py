@@ -81,16 +81,6 @@ class SessionLeases(Closing):
                 if not changes:
                     self._keep(lake, position, onwards=False)
 
-    def advance(self, lake: LakeTable, position: int) -> None:
-        """Says that nothing before a position is read any more: the lease moves on when it is renewed next.
-
-        Without a lease on the table nothing happens.
-        """
-        with self._lock:
-            held = self._held.get((_table(lake), None))
-            if held is not None:
-                held.reads = {self._step(): max(position, held.position)}
-
     def release(self) -> None:
         """Ends all leases."""
         with self._lock:

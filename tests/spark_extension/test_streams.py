@@ -452,3 +452,64 @@ result = None
         found.clean(found.plan_clean(keep_commits=1))
     with pytest.raises(SparkError, match=r"clean|oldest"):
         read(spark, table, tmp_path / "late", since="1")
+
+
+def test_a_query_goes_on_when_its_beginning_is_cleaned(
+    spark: SparkSession, lake: Lake, make: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    table = make("k", KEYED + "('primary-key' = 'id,dt')")
+    for name in "abc":
+        spark.sql(f"INSERT OVERWRITE {table} VALUES (1, '{name}', 1, 'x')")
+    with LakeClient(lake.server.uri) as client:
+        found = client.table(table)
+        [first, *_] = found.instants()
+        assert read(spark, table, tmp_path / "c", since=first.timestamp) == [[[1, "c", 1, "x"]]]
+        spark.sql(f"INSERT OVERWRITE {table} VALUES (2, 'd', 1, 'x')")
+        for each in found.client.call(lambda c: c.lake_list_leases(found.reference)):
+            found.client.call(lambda c, lease=each: c.lake_release_lease(found.reference, lease.id))
+        found.clean(found.plan_clean(keep_commits=2))
+    assert read(spark, table, tmp_path / "c", since=first.timestamp) == [[[2, "d", 1, "x"]]]
+    with pytest.raises(SparkError, match=r"clean|oldest"):
+        read(spark, table, tmp_path / "another", since=first.timestamp)
+
+
+@pytest.mark.parametrize("definition", [PLAIN, KEYED + "('primary-key' = 'id,dt')"], ids=["plain", "keyed"])
+def test_a_running_query_follows_rules_that_are_given_meanwhile(
+    spark: SparkSession, source: Source, make: Callable[[str, str], str], definition: str
+) -> None:
+    table = make("t", definition)
+    columns = "id INT, name STRING, dt STRING" + (", version INT" if "version" in definition else "")
+    source.arrive(row(1, "a"))
+    spark.python(
+        f"""
+rows = spark.readStream.schema({columns!r}).json({str(source.directory)!r})
+writer = rows.writeStream.option("checkpointLocation", {str(source.checkpoint)!r})
+spark.running = writer.trigger(processingTime="100 milliseconds").toTable({table!r})
+spark.running.processAllAvailable()
+result = None
+"""
+    )
+    spark.sql(
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('partition.commit.mode' = 'manual', 'partition.late-rows' = 'drop')"
+    )
+    source.arrive(row(2, "b"), row(3, "c", dt="2026-01-02"))
+    spark.python("spark.running.processAllAvailable()\nspark.running.stop()\nresult = None")
+    assert spark.column(f"SELECT id FROM {table} ORDER BY id") == [1]
+    assert spark.column(f"SELECT /*+ includeUnCommit(true) */ id FROM {table} ORDER BY id") == [1, 3]
+
+
+def test_streams_without_micro_batches_are_refused(
+    spark: SparkSession, make: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    table = make(
+        "t", "(timestamp TIMESTAMP, value BIGINT) USING parquet TBLPROPERTIES ('timeline.archived-days' = '9')"
+    )
+    with pytest.raises(SparkError, match=r"(?i)continuous"):
+        spark.python(
+            f"""
+rows = spark.readStream.format("rate").option("numPartitions", 1).load()
+writer = rows.writeStream.option("checkpointLocation", {str(tmp_path / "c")!r})
+writer.trigger(continuous="1 second").toTable({table!r}).awaitTermination(120)
+result = None
+"""
+        )

@@ -8,16 +8,18 @@ position of the table. Each micro-batch is what came between two positions, so t
 same rows.
 """
 
+from datetime import datetime
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lake.client.lake_types import AsOf, Schema
+from lake.client.lake_types import AsOf, Schema, from_millis, to_millis
 from lake.spark.configuration import CATALOG
 from lake.spark.jar import CATALOG_CLASS
 from lake.spark.session_client import lake_table, metastore_uri
 from lake.spark.table_schema import check_parquet, is_hudi, quoted
 from lake.tables.keyed_tables import NotKeyed
+from lake.tables.lake import LakeTable
 
 _PROVIDER = "spark.sql.sources.provider"
 
@@ -56,12 +58,24 @@ def read_stream(
         raise NotKeyed(f"{lake.name} has no primary-key among its properties: nobody can tell which rows changed")
     reader = spark.readStream.option("timeline", "true").option("changes", str(changes).lower())
     if since is not None:
-        reader = reader.option("since", str(lake.position_of(since)))
+        reader = reader.option("since", _since(lake, since))
     if include_uncommitted:
         reader = reader.option("includeUnCommit", "true")
     if filter is not None:
         reader = reader.option("filter", filter)
     return reader.table(f"{quoted(lake.reference.database or '')}.{quoted(lake.reference.table or '')}")
+
+
+def _since(lake: LakeTable, since: AsOf) -> str:
+    """A point as the extension takes it. It isn't looked up: a query that goes on needs none, and what it names may
+    have been cleaned since. Raises ValueError for a time without a zone."""
+    match since:
+        case datetime():
+            return from_millis(to_millis(since)).isoformat()
+        case int() | str():
+            return str(since)
+        case _:
+            return str(lake.position_of(since))
 
 
 def _check_session(spark: SparkSession, uri: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Our own calls: partitions' flags, watermarks, and the batches of streaming writers."""
+"""Our own calls: partitions' flags, watermarks and routes of late rows."""
 
 from lake.protocol.lake import (
     CommitPartitionsRequest,

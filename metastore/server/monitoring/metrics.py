@@ -38,7 +38,7 @@ _OF_LEADER: dict[str, tuple[str, tuple[str, ...]]] = {
         (),
     ),
     "metastore_pending_publications": (
-        "Staged files of accepted batches that are not in their partitions yet.",
+        "Staged files of completed instants that are not in their partitions yet.",
         (),
     ),
     "metastore_watermark_age_seconds": (

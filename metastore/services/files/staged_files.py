@@ -1,6 +1,6 @@
-"""Moves staged files of batches and instants into their partitions, even if a server crashes in between.
+"""Moves staged files of instants into their partitions, even if a server crashes in between.
 
-The accepting transaction records the moves. Whoever carries them out locks the records until it is done. If that
+The completing transaction records the moves. Whoever carries them out locks the records until it is done. If that
 process dies, the next caller continues. While moves into a partition are pending, nobody may make it ready or change
 its directory: call `settle` before.
 """

@@ -11,8 +11,8 @@ class PendingCounts(NamedTuple):
     """The number of pending tasks of each kind.
 
     `files`: files to be deleted. `undeletable`: those of them whose deletion has failed repeatedly. `moves`:
-    directories to be moved or deleted. `publications`: staged files of accepted batches that are not in their
-    partitions yet.
+    directories to be moved or deleted. `publications`: staged files of completed instants that are not in
+    their partitions yet.
     """
 
     files: int

@@ -1,1 +1,1 @@
-"""Makes partitions ready: batches of streaming writers, watermarks, late rows, empty partitions."""
+"""Makes partitions ready: watermarks, late rows, empty partitions."""

@@ -821,7 +821,7 @@ class TableService:
             self._deletable.check(tx, emptied, "emptied", besides=row.id)
             self._publisher.settle_table(tx, row.id)
             self._mover.settle_within(tx, emptied)
-            # While the table is held: files of a batch that is accepted next must not be among those deleted.
+            # While the table is held: files of an instant that completes next must not be among those deleted.
             for failure in self._warehouse.delete_directories(emptied):
                 raise failure
             self._warehouse.make_directories(emptied, set())

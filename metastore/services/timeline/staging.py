@@ -167,7 +167,7 @@ class InstantFiles:
             self._publisher.settle_below(tx, row.id, staged_place(row))
 
     def publish(self, table_id: int) -> None:
-        """Moves a table's pending files, of instants and of batches. Raises WarehouseError, DatabaseUnavailable."""
+        """Moves a table's pending files. Raises WarehouseError, DatabaseUnavailable."""
         self._publisher.carry_out(table_id)
 
     def bring(self, tx: Transaction, row: TableRow) -> list[int]:

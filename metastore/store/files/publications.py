@@ -1,6 +1,6 @@
 """SQL for publications: pending moves of staged files into partitions.
 
-Accepted batches and completed instants record them. "Held" means that a row is locked until the transaction ends.
+Completed instants record them. "Held" means that a row is locked until the transaction ends.
 """
 
 from collections.abc import Iterable, Sequence

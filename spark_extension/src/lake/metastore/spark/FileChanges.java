@@ -158,7 +158,7 @@ final class FileChanges {
             return found;
         }
         Set<Long> known = new HashSet<>();
-        for (Metastore.Answer each : table.archivedToo()) {
+        for (Metastore.Answer each : table.completed("replacecommit", CLUSTERING)) {
             if (isClustering(each)) {
                 known.add(each.number(8, 0));
             }

@@ -32,8 +32,8 @@ final class LakeStream implements SupportsRead, ScanBuilder, Scan {
     private static final String FILTER = "filter";
 
     final LakeTable table;
-    /** The position after which rows are read; 0 for all rows. */
-    final long since;
+    /** The point after which rows are read; null for all rows. */
+    private final ReadPoint since;
     /** All net changes are read, not inserted and updated rows alone. */
     final boolean hasChanges;
     /** Those of each commit by itself. */
@@ -60,11 +60,19 @@ final class LakeStream implements SupportsRead, ScanBuilder, Scan {
                     table.name() + " has no primary-key among its properties: nobody can tell which rows changed");
         }
         filter = options.get(FILTER);
-        since = options.containsKey(SINCE) ? this.table.positionOf(point(options.get(SINCE))) : 0;
-        if (since > table.lastPosition()) {
+        since = options.containsKey(SINCE) ? point(options.get(SINCE)) : null;
+        if (since != null && since.isPosition() && since.position() > table.lastPosition()) {
             throw Errors.analysis(
-                    table.name() + " has no position " + since + " yet: its last one is " + table.lastPosition());
+                    table.name() + " has no position " + since.position() + " yet: its last one is " + table.lastPosition());
         }
+    }
+
+    /**
+     * The position after which a query without a checkpoint reads; 0 for all rows. A query that goes on doesn't need it: what
+     * the option names may have been cleaned since.
+     */
+    long begin() {
+        return since == null ? 0 : table.positionOf(since);
     }
 
     /** {@code options}: of the reader. */

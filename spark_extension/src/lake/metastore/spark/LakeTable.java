@@ -67,6 +67,9 @@ final class LakeTable
     /** The files that one call of the metastore names, at most about. */
     private static final int PAGE = 20_000;
 
+    /** Instants of a page; more than can have one timestamp. */
+    private static final int INSTANTS = 1_000;
+
     /** Who makes partitions ready. */
     private static final String COMMIT_MODE = "partition.commit.mode";
 
@@ -397,9 +400,30 @@ final class LakeTable
         }
     }
 
-    /** All instants of its timeline, the archived ones too. */
-    List<Metastore.Answer> archivedToo() {
-        return list("lake_list_instants", new Metastore.Struct().with(1, reference()).with(8, true));
+    /** The completed instants of some actions, the archived ones too. */
+    List<Metastore.Answer> completed(String... actions) {
+        List<Metastore.Answer> found = new ArrayList<>();
+        String after = null;
+        while (true) {
+            Metastore.Struct request =
+                    new Metastore.Struct()
+                            .with(1, reference())
+                            .with(2, Arrays.asList(actions))
+                            .with(3, Collections.singletonList("completed"))
+                            .with(4, after)
+                            .with(6, INSTANTS)
+                            .with(8, true);
+            List<Metastore.Answer> page = list("lake_list_instants", request);
+            if (page.size() < INSTANTS) {
+                found.addAll(page);
+                return found;
+            }
+            // The last timestamp may go on in the next page, which begins with it.
+            String last = page.get(page.size() - 1).text(1);
+            page.removeIf(each -> each.text(1).equals(last));
+            found.addAll(page);
+            after = page.get(page.size() - 1).text(1);
+        }
     }
 
     /** All instants of its timeline that aren't archived. */

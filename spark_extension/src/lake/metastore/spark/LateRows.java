@@ -1,6 +1,7 @@
 package lake.metastore.spark;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -26,6 +27,7 @@ final class LateRows {
     /** By partition, its route as the metastore describes it. */
     private final Map<String, Metastore.Answer> routes = new HashMap<>();
 
+    /** @param partitions which are looked up; none to go by what the completion finds */
     private LateRows(LakeTable table, Set<String> partitions) {
         this.table = table;
         List<String> names = new ArrayList<>(partitions);
@@ -54,17 +56,19 @@ final class LateRows {
             Map<String, Long> rows,
             Function<List<WrittenFile>, Metastore.Struct> completion,
             Configuration configuration) {
-        if (!table.makesReadyLater()) {
+        if (table.partitionColumns().isEmpty()) {
             instant.complete(completion.apply(files));
             return;
         }
+        // The query knows the properties of when it began. Who made partitions turn ready since is found by the refusal.
+        boolean asksFirst = table.makesReadyLater();
         Set<String> partitions = new TreeSet<>();
         files.stream().filter(file -> !file.partition.isEmpty()).forEach(file -> partitions.add(file.partition));
         List<String> refused = null;
         for (int i = 0; i < MOST_REFUSALS; i++) {
             LateRows late;
             try {
-                late = new LateRows(table, partitions);
+                late = new LateRows(table, asksFirst || i > 0 ? partitions : Collections.emptySet());
             } catch (Metastore.Refused error) {
                 throw Errors.analysis(error.getMessage());
             }

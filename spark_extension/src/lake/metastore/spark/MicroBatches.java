@@ -113,7 +113,7 @@ final class MicroBatches implements MicroBatchStream {
 
     @Override
     public Offset initialOffset() {
-        return new Position(stream.since, table.tableId());
+        return new Position(stream.begin(), table.tableId());
     }
 
     @Override
@@ -266,6 +266,6 @@ final class MicroBatches implements MicroBatchStream {
 
     @Override
     public String toString() {
-        return Arrays.asList(stream.description(), stream.since).toString();
+        return stream.description();
     }
 }

@@ -78,6 +78,9 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
         for (String column : Catalogs.quoted(table.partitionColumns().toArray(new String[0]))) {
             found.add(Expressions.sort(Expressions.column(column), SortDirection.ASCENDING));
         }
+        if (found.isEmpty()) { // it sorts nothing: without any order Spark takes a write for continuous processing
+            found.add(Expressions.sort(Expressions.literal(1), SortDirection.ASCENDING));
+        }
         return found.toArray(new SortOrder[0]);
     }
 
