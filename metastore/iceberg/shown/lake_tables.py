@@ -141,7 +141,15 @@ class LakeTable:
 
     def _exact_positions(self) -> Iterator[Exact]:
         compactions = {each.position or 0 for each in self._completed() if each.begunAs == "compaction"}
-        found = exact_positions(self._client, self._reference, self._head, self._oldest, compactions, self._overlays)
+        found = exact_positions(
+            self._client,
+            self._reference,
+            self._head,
+            self._oldest,
+            compactions,
+            self._overlays,
+            self._writer.check_time,
+        )
         return (each for each in found if each.position)
 
     def _uncommitted(self, position: int) -> ListName | None:

@@ -189,6 +189,11 @@ class Writer:
             self.lists = [each for each, fits in zip(found, pool.map(self._fits, found), strict=True) if fits]
         """The manifest lists that are there."""
 
+    def check_time(self) -> None:
+        """Raises RestError (503) once the request has taken as long as it may."""
+        if time.monotonic() > self._until:
+            raise unavailable("the table has many files, which are being looked at: try again")
+
     def path(self, name: str) -> str:
         """The whole path of a file by its name below FOLDER."""
         return f"{self.base}/{FOLDER}/{name}" if name else f"{self.base}/{FOLDER}"

@@ -498,7 +498,9 @@ class TableService:
         """The directory in which all is a table's own; empty if something else lies at it, below or around it.
 
         Empty, too, for one outside of the operator's directories: owners place their tables anywhere, and files may lie
-        there that the metastore doesn't know. Raises NoSuchObjectException, TableReplaced, MetaException if the storage fails.
+        there that the metastore doesn't know.
+
+        Raises NoSuchObjectException, TableReplaced, MetaException if the storage fails.
         """
         try:
             with self._database.read() as tx:
