@@ -592,7 +592,7 @@ def _again(call: _Call, outcome: RequestOutcome) -> Response:
     repeats.check(outcome)
     if outcome.answer is not None:
         return Response(outcome.answer, media_type="application/json")
-    if outcome.table is None:
+    if outcome.table is None or "namespace" not in call.request.path_params:  # it is in a transaction's body
         return _nothing()
     kind = VIEW if "view" in call.path else TABLE
     name = call.name if "name" in call.request.path_params else Name.of(call.namespace, str(call.body()["name"]))
@@ -604,4 +604,7 @@ def _again(call: _Call, outcome: RequestOutcome) -> Response:
             raise
     if found is None or found.table.id != outcome.table or found.is_shown:
         raise done_before(f"{name} was dropped or renamed since")
-    return _stored(found.location, _content(call, found, kind), _tag(found.location))
+    given: Json = {}
+    if call.path == _T and call.wants_credentials:  # a new table; others get none the first time either
+        given = _given(call, call.catalog.data_place(name, found.table.id, shown=False))
+    return _stored(found.location, _content(call, found, kind), _tag(found.location), given)

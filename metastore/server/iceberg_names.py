@@ -20,7 +20,7 @@ from metastore.settings import Settings
 from metastore.warehouse import Warehouse
 
 _AT_ONCE = 2  # in one process: each may take half a minute, and the threads answer other calls as well
-_WAIT_SECONDS = 30.0
+_WAIT_SECONDS = 2.0  # on a thread that others need
 
 
 class IcebergNames:

@@ -326,6 +326,10 @@ def _trouble_of(control: AccessControl | None) -> Callable[[], str | None]:
     return (lambda: None) if control is None else control.authorizer.trouble
 
 
+def _allowed(settings: Settings) -> AllowedLocations:
+    return AllowedLocations([AllowedRoot.parse(each) for each in settings.allowed_locations])
+
+
 def _access_control(parts: _Parts) -> AccessControl | None:
     """None if everybody may do everything. Raises UsageError for an authorizer that can't be made."""
     settings = parts.settings
@@ -342,8 +346,7 @@ def _access_control(parts: _Parts) -> AccessControl | None:
     else:
         place = settings.authorization.removeprefix("python:")
         authorizer = PythonAuthorizer(place, settings.authorization_seconds)
-    allowed = AllowedLocations([AllowedRoot.parse(each) for each in settings.allowed_locations])
-    places = Places(parts.warehouse, allowed, confined=settings.only_allowed_locations)
+    places = Places(parts.warehouse, _allowed(settings), confined=settings.only_allowed_locations)
     return AccessControl(
         authorizer,
         places,
@@ -372,6 +375,7 @@ def _table(parts: _Parts) -> _Table:
         parts.publisher,
         parts.events,
         parts.deletable,
+        allowed=_allowed(parts.settings),
         incompatible_types_allowed=parts.settings.allow_incompatible_column_types,
     )
     return _Table(

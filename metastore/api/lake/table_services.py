@@ -47,7 +47,8 @@ def lake_service_facts(call: Call, request: ServiceFactsRequest) -> ServiceFacts
 
 @answers("lake_report_figures", changes="LIST lake table", uncommitted="table services")
 def lake_report_figures(call: Call, table: TableReference, figures: EngineFigures) -> None:
-    call.metastore.table_looks.report(table, figures)
+    with call.once():
+        call.metastore.table_looks.report(table, figures)
 
 
 @answers(

@@ -91,7 +91,8 @@ class ShownTables:
         if format is None:
             raise no_table(f"{name}, as Iceberg: {ONLY}")
         if not self._has_timeline(table):
-            return HiveTable(self.client, self.warehouse, self.memory, table, format).shown()
+            with self.memory.place():  # its files are listed each time
+                return HiveTable(self.client, self.warehouse, self.memory, table, format).shown()
         if format != PARQUET:
             raise bad_request(f"{name} is a lake table of {format} files: only those of Parquet are shown as Iceberg")
         for tried in range(1, _TRIES + 1):

@@ -1,10 +1,10 @@
 """Which files have the rows of a lake table at one position, for readers that merge nothing."""
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from heapq import heappop, heappush
+from itertools import pairwise
 from typing import NamedTuple
 
 from lake.protocol.connection.thrift_client import ThriftClient
@@ -63,6 +63,11 @@ class Overlays:
         """The keys of those that `of` has given."""
         self.hash = hash(frozenset(self._names))
         """Another number for other files that are there, in one process."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing stands for log files."""
+        return not self._names
 
     def has(self, keys: Iterable[str]) -> bool:
         """Whether the files of some keys are there."""
@@ -141,6 +146,18 @@ def shown(files: Iterable[DataFile], exact: Exact, overlays: Overlays) -> Iterat
     yield from chosen()
 
 
+class _Stretch(NamedTuple):
+    """Positions at which a bucket has the same files, and log files among them: from `start` to before `end`.
+
+    `became`: what a compaction made of just these files; None if none did.
+    """
+
+    bucket: Bucket
+    start: int
+    end: int
+    became: Sequence[DataFile] | None
+
+
 def exact_positions(
     client: ThriftClient,
     table: TableReference,
@@ -148,54 +165,102 @@ def exact_positions(
     oldest: int,
     compactions: Collection[int],
     overlays: Overlays,
+    check_time: Callable[[], None],
 ) -> Iterator[Exact]:
     """The positions from `head` down to `oldest` at which no rows are in log files alone, each time something changed.
 
     So it is where `overlays` stand for the log files, too. A bucket that a compaction has merged since counts as well:
     the compaction's file has the rows that the files had which it replaced, as long as these were all files of the
-    bucket. `compactions`: the positions of compactions.
+    bucket. `compactions`: the positions of compactions. `check_time`: raises if it takes too long.
     """
     buckets: defaultdict[Bucket, list[DataFile]] = defaultdict(list)
     for each in read(client, SnapshotRequest(table, asOfPosition=head, allVersions=True, includeUncommitted=False)):
         if is_log(each) or each.kind != "log":
             buckets[Bucket(each.partition or "", each.fileGroup or "")].append(each)
     changed = {head}
-    unfit: defaultdict[int, int] = defaultdict(int)  # how many buckets more aren't fit from a position on
-    became: dict[Bucket, list[tuple[int, int, list[DataFile]]]] = {}
+    stretches: list[_Stretch] = []
     for bucket, files in buckets.items():
-        if not any(each.kind == "log" for each in files):
-            continue
-        moments = sorted({oldest, head + 1, *(m for each in files for m in _span(each) if oldest < m <= head)})
-        for start, end in pairwise(moments):
-            changed.add(end - 1)
-            live = [each for each in files if _span(each)[0] <= start < _span(each)[1]]
-            if not any(each.kind == "log" for each in live):
+        if any(each.kind == "log" for each in files):
+            check_time()
+            moments = sorted({oldest, head + 1, *(m for each in files for m in _span(each) if oldest < m <= head)})
+            changed.update(each - 1 for each in moments[1:])
+            stretches += _stretches(bucket, files, moments, compactions)
+    yield from _fit(sorted(changed, reverse=True), stretches, buckets, overlays, check_time)
+
+
+def _stretches(
+    bucket: Bucket, files: Sequence[DataFile], moments: Sequence[int], compactions: Collection[int]
+) -> Iterator[_Stretch]:
+    """Those of a bucket. `moments`: the positions at which its files change, in order, with the first and the end."""
+    replaced: Counter[int] = Counter()
+    merged: defaultdict[int, list[DataFile]] = defaultdict(list)
+    for each in files:
+        start, end = _span(each)
+        replaced[end] += 1
+        if each.kind != "log":
+            merged[start].append(each)
+    coming = sorted(files, key=lambda each: _span(each)[0], reverse=True)
+    live: Counter[int] = Counter()  # how many files there are that go at a position
+    logs: Counter[int] = Counter()
+    for start, end in pairwise(moments):
+        live.pop(start, None)
+        logs.pop(start, None)
+        while coming and _span(coming[-1])[0] <= start:
+            file = coming.pop()
+            if (goes := _span(file)[1]) > start:
+                live[goes] += 1
+                if file.kind == "log":
+                    logs[goes] += 1
+        if logs:
+            at = min(live)
+            is_whole = len(live) == 1 and at in compactions and replaced[at] == live[at]
+            yield _Stretch(bucket, start, end, merged[at] if is_whole else None)
+
+
+def _fit(
+    positions: Iterable[int],
+    stretches: Iterable[_Stretch],
+    buckets: Mapping[Bucket, Sequence[DataFile]],
+    overlays: Overlays,
+    check_time: Callable[[], None],
+) -> Iterator[Exact]:
+    """Those of some positions, from the last one down, at which each bucket can be shown.
+
+    A stretch is looked at only if nothing else speaks against its positions: overlays are found by a hash of all files.
+    """
+    ordered = sorted(stretches, key=lambda each: each.end)
+    here: list[tuple[int, int]] = []  # a heap of what covers the position: the first is left first
+    unknown: dict[int, _Stretch] = {}
+    unfit: set[int] = set()
+    compacted: dict[int, tuple[Bucket, Sequence[DataFile]]] = {}
+    for position in positions:
+        check_time()
+        while ordered and ordered[-1].end > position:
+            number, each = len(ordered), ordered.pop()
+            unknown[number] = each
+            heappush(here, (-each.start, number))
+        while here and -here[0][0] > position:
+            _, number = heappop(here)
+            unknown.pop(number, None)
+            unfit.discard(number)
+            compacted.pop(number, None)
+        while unknown and not unfit:
+            number, each = unknown.popitem()
+            if _has_overlay(overlays, buckets[each.bucket], each.start):
                 continue
-            if overlays.of(live) is not None:
-                continue
-            ends = {_span(each)[1] for each in live}
-            [at, *others] = sorted(ends)
-            replaced = [each for each in files if _span(each)[1] == at]
-            if others or at not in compactions or len(replaced) != len(live):
-                unfit[start] += 1
-                unfit[end] -= 1
+            if each.became is None:
+                unfit.add(number)
             else:
-                merged = [each for each in files if _span(each)[0] == at and each.kind != "log"]
-                became.setdefault(bucket, []).append((start, end, merged))
-    starts = sorted(unfit)
-    counts = list(accumulate(unfit[each] for each in starts))
-    for position in sorted(changed, reverse=True):
-        before = bisect_right(starts, position)
-        if not before or not counts[before - 1]:
-            yield Exact(
-                position,
-                {
-                    bucket: merged
-                    for bucket, spans in became.items()
-                    for start, end, merged in spans
-                    if start <= position < end
-                },
-            )
+                compacted[number] = each.bucket, each.became
+        if not unfit:
+            yield Exact(position, dict(compacted.values()))
+
+
+def _has_overlay(overlays: Overlays, files: Iterable[DataFile], position: int) -> bool:
+    """Whether something stands for the log files of a bucket at a position."""
+    if overlays.is_empty:
+        return False
+    return overlays.of([each for each in files if _span(each)[0] <= position < _span(each)[1]]) is not None
 
 
 def _span(file: DataFile) -> tuple[int, int]:

@@ -125,6 +125,12 @@ class LakeTable:
         known = self._memory.position_for(table, self._head, self._overlays.hash)
         if (found := self._find(known, READY, MERGED, COMPACTED)) is not None:
             return found
+        with self._memory.place():
+            return self._made()
+
+    def _made(self) -> ListName:
+        """The same, where it isn't known which one that is."""
+        table = self._reference.id or 0
         is_merged = (self._table.parameters or {}).get("table-type", "").strip().lower() == "merge-on-read"
         for exact in self._exact_positions() if is_merged else [Exact(self._head, {})]:
             found = self._find(exact.position, READY, MERGED, COMPACTED)
@@ -141,7 +147,15 @@ class LakeTable:
 
     def _exact_positions(self) -> Iterator[Exact]:
         compactions = {each.position or 0 for each in self._completed() if each.begunAs == "compaction"}
-        found = exact_positions(self._client, self._reference, self._head, self._oldest, compactions, self._overlays)
+        found = exact_positions(
+            self._client,
+            self._reference,
+            self._head,
+            self._oldest,
+            compactions,
+            self._overlays,
+            self._writer.check_time,
+        )
         return (each for each in found if each.position)
 
     def _uncommitted(self, position: int) -> ListName | None:
@@ -151,7 +165,10 @@ class LakeTable:
         request = SnapshotRequest(self._reference, asOfPosition=position, partitions=[], limit=1)
         try:
             self._client.lake_get_snapshot(request.replace(includeUncommitted=True))
-            return self._find(position, ALL) or self._make(Exact(position, {}), ALL)
+            if (found := self._find(position, ALL)) is not None:
+                return found
+            with self._memory.place():
+                return self._make(Exact(position, {}), ALL)
         except NeedsMerging:
             return None
         except WORKER_ERRORS as error:
@@ -164,7 +181,8 @@ class LakeTable:
         if (found := self._find(position, READY, MERGED)) is not None:
             return found
         try:
-            return self._make(Exact(position, {}), READY)
+            with self._memory.place():
+                return self._make(Exact(position, {}), READY)
         except (NeedsMerging, SnapshotGone):
             return None
 

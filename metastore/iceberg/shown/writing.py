@@ -14,7 +14,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ MAKING_SECONDS = 30.0
 MAX_FOOTERS = 20_000
 """Files of a table whose footers are looked at for bounds of columns: the first ones."""
 
+_MAKING_AT_ONCE, _PLACE_SECONDS = 3, 30.0
 _UUIDS = uuid.UUID("5f0c1a58-2b6a-4c0e-9a35-0d5a4e0c7a11")
 _FACTS_BYTES = 32 << 20
 _FOOTERS_AT_ONCE = 16
@@ -108,6 +109,20 @@ class Memory:
         default_factory=lambda: LRUCache(_FACTS_BYTES, getsizeof=lambda each: 200 + len(repr(each)))
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _places: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(_MAKING_AT_ONCE))
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """What is done within the block takes memory for all files of a table. Few may do so at once.
+
+        Not for a thread that is within it already. Raises RestError (503).
+        """
+        if not self._places.acquire(timeout=_PLACE_SECONDS):
+            raise unavailable("the server is describing other tables: try again")
+        try:
+            yield
+        finally:
+            self._places.release()
 
     def manifest(self, key: bytes) -> ManifestFile | None:
         """The manifest that was made of some files. `key`: says which files, of which table."""
@@ -188,6 +203,11 @@ class Writer:
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:  # after a change of the columns lists are read, once
             self.lists = [each for each, fits in zip(found, pool.map(self._fits, found), strict=True) if fits]
         """The manifest lists that are there."""
+
+    def check_time(self) -> None:
+        """Raises RestError (503) once the request has taken as long as it may."""
+        if time.monotonic() > self._until:
+            raise unavailable("the table has many files, which are being looked at: try again")
 
     def path(self, name: str) -> str:
         """The whole path of a file by its name below FOLDER."""

@@ -173,9 +173,14 @@ class Deletable:
             )
 
     def overlapping(self, tx: Transaction, place: str, *, besides: int) -> str | None:
-        """The place, if another object than a table lies at, below or around it; else None."""
+        """The place, if another object than a table lies at or below it, or a table or partition around it; else None.
+
+        Who made the directory doesn't count, nor do databases in between: the writers around it may put files there.
+        """
         true = self._warehouse.true_locations([place], follow_last=False)
-        return next(iter(self._shared(tx, true, besides) | self._surrounded(tx, true, besides)), None)
+        above = self._above(true)[true[place]]
+        around, _ = self._inhabited(tx, above[1:], besides)
+        return place if around or self._shared(tx, true, besides) else None
 
     def is_own(self, tx: Transaction, place: str) -> bool:
         """Whether single files below a directory may be deleted."""
@@ -222,16 +227,21 @@ class Deletable:
 
         Looks upwards, as far as the warehouse goes. A table that lies where a database does surrounds nothing.
         """
-        above = {place: list(_upwards(place)) for place in true.values()}
-        outside = self._warehouse.outside_roots({each for all_above in above.values() for each in all_above})
-        for place, all_above in above.items():
-            if place not in outside:
-                above[place] = [each for each in all_above if each not in outside]
+        above = self._above(true)
         around, homes = self._inhabited(tx, {each for all_above in above.values() for each in all_above[1:]}, besides)
         if not around - homes:
             return set()
         made = directories.made(tx, {*above, *homes})
         return {each for each, place in true.items() if _is_around(above[place], around - homes, homes, made)}
+
+    def _above(self, true: Mapping[str, str]) -> dict[str, list[str]]:
+        """Some places with those above them, as far as the warehouse goes. Each place comes first."""
+        above = {place: list(_upwards(place)) for place in true.values()}
+        outside = self._warehouse.outside_roots({each for all_above in above.values() for each in all_above})
+        for place, all_above in above.items():
+            if place not in outside:
+                above[place] = [each for each in all_above if each not in outside]
+        return above
 
     def _inhabited(self, tx: Transaction, true: Iterable[str], besides: int | None) -> tuple[set[str], set[str]]:
         """At which of some places tables or partitions lie, and at which databases do."""

@@ -24,6 +24,7 @@ from lake.protocol.hive import (
     UnknownTableException,
 )
 from lake.protocol.lake import IcebergNames, TableCommit, TableReference, TableReplaced, TablesNotCommitted
+from metastore.services.access.locations import AllowedLocations
 from metastore.services.access.privileges import keep_creators
 from metastore.services.commit_flag.policy import ReadinessProperties
 from metastore.services.events.recorder import Events, PartitionChange, kept_before, kept_changed
@@ -96,15 +97,20 @@ class TableService:
         events: Events,
         deletable: Deletable,
         *,
+        allowed: AllowedLocations | None = None,
         incompatible_types_allowed: bool = False,
     ) -> None:
-        """`incompatible_types_allowed`: a column may get a type that its stored values can't be read as."""
+        """`allowed`: directories besides the warehouse's for whose tables clients may get credentials.
+
+        `incompatible_types_allowed`: a column may get a type that its stored values can't be read as.
+        """
         self._database = database
         self._warehouse = warehouse
         self._mover = mover
         self._publisher = publisher
         self._events = events
         self._deletable = deletable
+        self._allowed = allowed or AllowedLocations([])
         self._incompatible_types_allowed = incompatible_types_allowed
 
     # --- creating ---------------------------------------------------------------------------------------------
@@ -491,6 +497,9 @@ class TableService:
     def data_place(self, table: TableReference) -> str:
         """The directory in which all is a table's own; empty if something else lies at it, below or around it.
 
+        Empty, too, for one outside of the operator's directories: owners place their tables anywhere, and files may lie
+        there that the metastore doesn't know.
+
         Raises NoSuchObjectException, TableReplaced, MetaException if the storage fails.
         """
         try:
@@ -499,7 +508,7 @@ class TableService:
                 if not row.location or row.type == hive_objects.VIEW:
                     return ""
                 place = base_of(row.location)
-                return "" if self._deletable.overlapping(tx, place, besides=row.id) is not None else place
+                return place if self._is_alone(tx, place, row.name.database, row.id) else ""
         except WarehouseError as error:
             raise MetaException(str(error)) from None
 
@@ -566,8 +575,18 @@ class TableService:
     def _check_alone(self, tx: Transaction, index: int, new: "_New") -> None:
         assert new.value.sd is not None
         place = new.value.sd.location
-        if not place or self._deletable.overlapping(tx, base_of(place), besides=0) is not None:
-            raise TablesNotCommitted(f"something else lies at, below or around {place}", "shared", index)
+        if not place or not self._is_alone(tx, base_of(place), new.name.database, 0):
+            raise TablesNotCommitted(f"{place} isn't known to be the table's alone", "shared", index)
+
+    def _is_alone(self, tx: Transaction, place: str, database: str, table_id: int) -> bool:
+        """Whether the operator's settings have a directory around a place, and nothing else than a table lies there.
+
+        Directories of a role don't count: whoever may read or write the table gets what is given for the place.
+        """
+        outside = self._warehouse.outside_roots(self._warehouse.true_locations([place]).values())
+        if outside and not self._allowed.include(place, database, ()):
+            return False
+        return self._deletable.overlapping(tx, place, besides=table_id) is None
 
     def _forgotten(self, commit: TableCommit) -> set[str]:
         """The paths of the metadata files below a table's location that the table needs no more.

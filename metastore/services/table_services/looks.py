@@ -24,6 +24,7 @@ from metastore.services.table_services.thrift_objects import to_reference, to_th
 from metastore.services.timeline import changelogs
 from metastore.services.timeline.lookup import lake_table, written_lake_table
 from metastore.store import Database
+from metastore.store.access import request_keys
 from metastore.store.catalog import databases
 from metastore.store.catalog.databases import RowLock
 from metastore.store.engine.clock import now_ms
@@ -148,7 +149,9 @@ class TableLooks:
         if not all(0 <= each <= MAX_SIZE for each in counts):
             raise InvalidOperationException(f"a count lies between 0 and {MAX_SIZE}: {counts}")
         with self._database.write() as tx:
-            reported.add(tx, self._tables.row_of(tx, table, RowLock.SHARED).id, counts)
+            row = self._tables.row_of(tx, table, RowLock.SHARED)
+            request_keys.claim(tx)
+            reported.add(tx, row.id, counts)
 
     def sweep(self) -> None:
         """Forgets old figures."""

@@ -21,6 +21,7 @@ from metastore.iceberg.credentials import Place, Sts, Vending
 from metastore.iceberg.errors import RestError
 from metastore.server.credentials import password_file
 from tests.metastore.iceberg.conftest import Catalog
+from tests.metastore.iceberg.test_repeats import new_key
 from tests.metastore.iceberg.test_rights import SCHEMA, USERS, as_user
 from tests.rights.world import grant
 from tests.support import builders, object_store
@@ -203,6 +204,28 @@ def test_a_table_with_others_in_its_directory(guarded: dict[str, Catalog], sts: 
     staged = {"name": "s", "schema": SCHEMA, "stage-create": True, "location": f"{outer['metadata']['location']}/s"}
     assert made(root, **staged)["config"] == {}
     assert len(sts.policies) == count + 1
+
+
+def test_a_table_whose_creation_is_sent_again(guarded: dict[str, Catalog]) -> None:
+    ann, key = guarded["ann"], {"Idempotency-Key": new_key()}
+    body = {"name": "twice", "schema": SCHEMA}
+    first, again = (ann.ask("POST", "hive/namespaces/shop/tables", body, headers=WANTS | key) for _ in range(2))
+    assert first["storage-credentials"]
+    assert again == first
+
+
+def test_a_table_that_its_owner_moved(guarded: dict[str, Catalog], sts: Recorder) -> None:
+    """The role may read the whole bucket, and what lies there may be of others."""
+    ann, path = guarded["ann"], "hive/namespaces/shop/tables/moved"
+    assert made(ann, "moved")["config"]
+    count = len(sts.policies)
+    move = {"action": "set-location", "location": f"s3a://{BUCKET}/theirs"}
+    ann.ask("POST", path, {"requirements": [], "updates": [move]})
+    assert ann.ask("GET", path, headers=WANTS)["config"] == {}
+    assert ann.ask("GET", f"{path}/credentials") == {"storage-credentials": []}
+    staged = {"name": "s", "schema": SCHEMA, "stage-create": True, "location": f"s3a://{BUCKET}/theirs/s"}
+    assert made(guarded["root"], **staged)["config"] == {}
+    assert len(sts.policies) == count
 
 
 def test_a_staged_table(guarded: dict[str, Catalog], sts: Recorder) -> None:

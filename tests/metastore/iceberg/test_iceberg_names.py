@@ -1,7 +1,11 @@
 """Tables of other formats by Thrift, under the names by which Iceberg's HiveCatalog reads them."""
 
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyiceberg.catalog.hive import HiveCatalog
@@ -12,6 +16,7 @@ from thrift.Thrift import TException
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
     AlterTableRequest,
+    Database,
     EnvironmentContext,
     GetTableRequest,
     InvalidOperationException,
@@ -19,6 +24,15 @@ from lake.protocol.hive import (
     NoSuchObjectException,
 )
 from lake.tables.lake import LakeClient, LakeTable
+from metastore.api.session import Session
+from metastore.iceberg.errors import unavailable
+from metastore.iceberg.shown.exposed import ShownTables
+from metastore.iceberg.shown.writing import Shown
+from metastore.server import iceberg_names
+from metastore.server.dispatch import Dispatcher
+from metastore.server.iceberg_names import IcebergNames
+from metastore.services.access.caller import Caller
+from metastore.settings import Settings
 from tests.metastore.iceberg.conftest import Catalog
 from tests.metastore.iceberg.shown import COLUMNS, add_file, batch, in_order, keyed, lake_table, own
 from tests.support import builders
@@ -122,3 +136,39 @@ def test_changes_are_refused(client: ThriftClient, hive: HiveCatalog, lake: Lake
     assert after.replace(parameters={}) == before.replace(parameters={})
     assert "metadata_location" not in after.parameters
     assert in_order(hive.load_table((database, name)).scan().to_arrow().to_pylist()) == own(table)
+
+
+def test_threads_are_not_kept_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They answer all other calls, too."""
+
+    class Calls:
+        def __init__(self, *_: object) -> None:
+            """Of nobody."""
+
+        def get_database_req(self, _: object) -> Database:
+            return Database(parameters={})
+
+    monkeypatch.setattr(iceberg_names, "_OwnCalls", Calls)
+    names, session = IcebergNames(cast(Dispatcher, None), Settings()), Session("1", Caller("ann", peer="x"))
+    stored = builders.table("d", "t", sd=builders.parquet("id:bigint"), parameters={"iceberg.expose": "true"})
+    entered, end = threading.Barrier(3), threading.Event()
+
+    def slow(*_: object) -> Shown:
+        entered.wait(30)
+        end.wait(60)
+        raise unavailable("slow")
+
+    monkeypatch.setattr(ShownTables, "show", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = [pool.submit(names.show, session, stored) for _ in range(2)]
+        entered.wait(30)
+        start = time.monotonic()
+        try:
+            with pytest.raises(MetaException, match="busy with other tables"):
+                names.show(session, stored)
+            assert time.monotonic() - start < 10
+        finally:
+            end.set()
+        for each in first:
+            with pytest.raises(MetaException, match="slow"):
+                each.result()

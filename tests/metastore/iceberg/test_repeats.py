@@ -119,6 +119,10 @@ def test_each_kind_of_change(rest: Catalog) -> None:
         lambda: rest.ask("POST", f"{tables}/r", back),
     )
     assert rest.ask("GET", f"{tables}/r")["metadata"]["properties"]["p"] == "2"
+    repeated(
+        "POST", "hive/transactions/commit", {"table-changes": [other]}, lambda: rest.ask("POST", f"{tables}/r", back)
+    )
+    assert rest.ask("GET", f"{tables}/r")["metadata"]["properties"]["p"] == "2"
     for words, name in (("tables", "t"), ("views", "v")):
         forth = {"source": here | {"name": name}, "destination": here | {"name": "x"}}
         turned = {"source": forth["destination"], "destination": forth["source"]}

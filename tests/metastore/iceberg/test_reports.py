@@ -13,6 +13,7 @@ from metastore.store import Database
 from metastore.store.table_services import reported
 from tests.metastore.iceberg.conftest import Catalog
 from tests.metastore.iceberg.test_http import create
+from tests.metastore.iceberg.test_repeats import new_key, send
 
 NONE = EngineFigures(scans=0, files=0, deleteFiles=0, bytes=0, planningMs=0, commits=0, attempts=0)
 
@@ -73,6 +74,18 @@ def test_reports_add_up_and_go_with_the_table(rest: Catalog, client: ThriftClien
     assert facts() is None
     with pytest.raises(InvalidOperationException):
         client.lake_report_figures(TableReference(database=namespace, table="t"), NONE.replace(files=-1))
+
+
+def test_a_report_that_is_sent_again_counts_once(rest: Catalog, client: ThriftClient) -> None:
+    namespace, key = rest.namespace(), new_key()
+    create(rest, namespace)
+    path = f"hive/namespaces/{namespace}/tables/t/metrics"
+    for each in (key, key, new_key()):
+        assert send(rest, each, "POST", path, scan(3)).status_code == 204
+    assert send(rest, key, "POST", path, scan(4)).status_code == 422
+    found = client.lake_service_facts(ServiceFactsRequest(TableReference(database=namespace, table="t"))).engines
+    assert found is not None
+    assert (found.scans, found.files) == (2, 6)
 
 
 def test_sums_are_of_some_days_and_bounded(upgraded_url: str) -> None:

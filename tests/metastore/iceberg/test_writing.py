@@ -1,19 +1,25 @@
 """The files that describe a table, written in several requests."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.tables.lake import LakeClient
 from metastore.iceberg.errors import RestError
 from metastore.iceberg.shown import manifests, writing
+from metastore.iceberg.shown.exposed import ShownTables
 from metastore.iceberg.shown.footer_cache import Footers
 from metastore.iceberg.shown.footers import Footer
 from metastore.iceberg.shown.lake_columns import lake_columns
 from metastore.iceberg.shown.manifests import Entry
 from metastore.iceberg.shown.writing import READY, ListName, Memory, Writer
 from metastore.warehouse import Warehouse
+from tests.metastore.iceberg.conftest import Catalog
+from tests.metastore.iceberg.shown import COLUMNS, add_file, batch, keyed, lake_table
 from tests.support import builders
 
 TABLE = builders.table("d", "t", keys=("part:string",), sd=builders.parquet("id:bigint"), parameters={})
@@ -84,3 +90,30 @@ def test_names_of_lists(name: str) -> None:
 @pytest.mark.parametrize("name", ["x", "20260101/snap-7-r-abc.avro", "20260101/snap-a-1-r-abc.avro", "d/0-m.avro"])
 def test_other_names(name: str) -> None:
     assert ListName.of(name) is None
+
+
+def test_few_are_described_at_once(
+    rest: Catalog, client: ThriftClient, lake: LakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes memory for all its files. What is described already needs no place."""
+    monkeypatch.setattr(writing, "_PLACE_SECONDS", 0.1)
+    table = keyed(lake, COLUMNS)
+    table.upsert(batch(1))
+    hive = lake_table(lake)
+    add_file(hive, "part=a", [1])
+    warehouse = Warehouse(str(rest.server.data_dir))
+    memory = Memory(Footers(warehouse))
+    shown = ShownTables(client, warehouse, memory, "test")
+    stored = [client.get_table(*each.name.split(".")) for each in (table, hive)]
+    before = shown.show(stored[0])
+    with ExitStack() as taken:
+        for _ in range(writing._MAKING_AT_ONCE):
+            taken.enter_context(memory.place())
+        assert shown.show(stored[0]) == before
+        table.upsert(batch(2))
+        for each in stored:
+            with pytest.raises(RestError, match="describing other tables") as refused:
+                shown.show(each)
+            assert (refused.value.status, dict(refused.value.headers)) == (503, {"Retry-After": "1"})
+    assert shown.show(stored[0]) != before
+    assert shown.show(stored[1]).content

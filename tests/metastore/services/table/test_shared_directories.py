@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from lake.protocol.hive import MetaException, Table
+from lake.protocol.lake import TableReference
 from metastore.services.files.deletable import Deletable
 from metastore.services.wiring import Metastore
+from metastore.settings import Settings
 from metastore.warehouse import WarehouseError
 from tests.support.builders import database, external_table, partition, storage, table
+from tests.support.postgres import Postgres
 from tests.support.target import local_path
 
 
@@ -176,6 +179,50 @@ def test_a_table_that_lies_where_databases_do_surrounds_nothing(metastore: Metas
         assert not place.exists()
     finally:
         metastore.tables.drop(db, "around", delete_data=False)
+
+
+def place_of(metastore: Metastore, db: str, name: str) -> str:
+    """The directory for which clients may get credentials; empty for none."""
+    return metastore.tables.data_place(TableReference(database=db, table=name))
+
+
+def test_a_directory_that_another_table_will_write_to(metastore: Metastore, db: str) -> None:
+    """The server made the inner directory, and yet rows of the outer table's next day come there."""
+    metastore.tables.create(table(db, "outer"), {})
+    outer = metastore.tables.get(db, "outer").sd
+    assert outer is not None
+    assert place_of(metastore, db, "outer") == outer.location
+    inside = f"{outer.location}/data/day=2026-12-01"
+    metastore.tables.create(external_table(db, "inner", sd=storage("id:bigint", location=inside)), {})
+    assert place_of(metastore, db, "inner") == ""
+    assert place_of(metastore, db, "outer") == ""
+    metastore.databases.create(database(f"{db}_inside", locationUri=f"{outer.location}/x"))
+    metastore.tables.create(table(f"{db}_inside", "t"), {})
+    assert place_of(metastore, f"{db}_inside", "t") == ""
+
+
+def test_a_directory_that_only_an_owner_names(metastore: Metastore, db: str, tmp_path: Path) -> None:
+    """What lies there may be of others that the metastore doesn't know."""
+    sd = storage("id:bigint", location=f"file:{tmp_path}/theirs")
+    metastore.tables.create(external_table(db, "t", sd=sd), {})
+    assert place_of(metastore, db, "t") == ""
+
+
+def test_a_directory_that_the_operator_names(postgres: Postgres, tmp_path: Path) -> None:
+    with postgres.fresh_database(upgraded=True) as url:
+        allowed = (f"{tmp_path}/all", f"database:mine={tmp_path}/mine", f"role:some={tmp_path}/some")
+        settings = Settings(database_url=url, warehouse_dir=f"{tmp_path}/warehouse", allowed_locations=allowed)
+        opened = Metastore.open(settings)
+        for db in ("mine", "yours"):
+            opened.databases.create(database(db))
+            for name in ("all", "mine", "some"):
+                sd = storage("id:bigint", location=f"file:{tmp_path}/{name}/{db}")
+                opened.tables.create(external_table(db, name, sd=sd), {})
+        given = {
+            (db, name) for db in ("mine", "yours") for name in ("all", "mine", "some") if place_of(opened, db, name)
+        }
+        opened.close()
+    assert given == {("mine", "all"), ("yours", "all"), ("mine", "mine")}
 
 
 # --- at the same time -----------------------------------------------------------------------------------------
