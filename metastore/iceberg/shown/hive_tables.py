@@ -50,9 +50,11 @@ MAX_PARTITIONS = 100_000
 MAX_EARLIER = 20
 """Earlier snapshots that a table shows: the latest."""
 
+DECORATION = "@includeuncommit"
+"""The end of names by which tables have their uncommitted partitions, too."""
+
 _PAGE = 10_000
 _NAMES_AT_ONCE = 1_000
-_DECORATION = "@includeuncommit"
 _WITHOUT_NAMES = re.compile(r"_col\d+")
 _IDS = 1 << 62
 
@@ -180,7 +182,7 @@ class HiveTable:
 
     def _check_formats(self, names: list[str], *, uncommitted: bool) -> None:
         """Raises RestError for partitions whose files have another format than the table's."""
-        table = f"{self._table.tableName}{_DECORATION if uncommitted else ''}"
+        table = f"{self._table.tableName}{DECORATION if uncommitted else ''}"
         projection = GetProjectionsSpec(["values", "sd.inputFormat"])
         for start in range(0, len(names), _NAMES_AT_ONCE):
             some = GetPartitionsFilterSpec(PartitionFilterMode.BY_NAMES, names[start : start + _NAMES_AT_ONCE])
