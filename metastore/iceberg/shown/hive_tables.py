@@ -264,7 +264,7 @@ class HiveTable:
             raise bad_request(
                 f"{entry.path} has no names of columns, as files of Hive before version 2: write its rows again"
             )
-        self._columns.check_names(entry.path, footer.columns)
+        self._columns.check_names(entry.path, footer)
 
 
 def _records(content: bytes) -> Iterator[Json]:

@@ -115,7 +115,7 @@ class LakeTable:
 
     def _check(self, entry: Entry, footer: Footer) -> None:
         if not footer.has_ids:
-            self._columns.check_names(entry.path, footer.columns)
+            self._columns.check_names(entry.path, footer)
 
     # -- the positions that are shown -------------------------------------------------------------------------
 
