@@ -122,6 +122,8 @@ def get_table(call: Call, database: str | None, table: str | None) -> Table:
 def _one(call: Call, database: str | None, table: str | None, catalog: str | None = None) -> Table:
     """One table, also by the name under which it is shown as Iceberg's."""
     own = given.shown_as_iceberg(table)
+    if own is not None and given.plain_table(own) != own:  # what is shown is written once, for all readers
+        raise NoSuchObjectException(f"{given.plain(database)}.{table} table not found")
     found = call.metastore.tables.get(database, table if own is None else own, catalog)
     if own is None:
         return found

@@ -13,7 +13,7 @@ from lake.protocol.hive import InvalidOperationException, Table
 from lake.protocol.lake import LeaseRequest, SnapshotGone, TableReference
 from metastore.iceberg.errors import RestError, bad_request, no_table, unavailable
 from metastore.iceberg.shown.footers import ORC, PARQUET
-from metastore.iceberg.shown.hive_tables import HiveTable
+from metastore.iceberg.shown.hive_tables import DECORATION, HiveTable
 from metastore.iceberg.shown.lake_tables import LakeTable
 from metastore.iceberg.shown.writing import LEASE_SECONDS, Memory, Shown
 from metastore.warehouse import Warehouse
@@ -87,6 +87,8 @@ class ShownTables:
     def show(self, table: Table) -> Shown:
         """The metadata of a table as it is now. All files that it refers to have been written."""
         name = f"{table.dbName}.{table.tableName}"
+        if name.endswith(DECORATION):  # such a name shows uncommitted rows, and what is written here is for all readers
+            raise no_table(name)
         format = format_of(table)
         if format is None:
             raise no_table(f"{name}, as Iceberg: {ONLY}")

@@ -51,10 +51,10 @@ class Footers:
 
 def _plain(footer: Footer) -> Any:
     figures = tuple((*each[:2], tuple(each.kind), *each[3:]) for each in footer.figures)
-    return (*footer[:3], figures)
+    return (*footer[:3], figures, footer.parts)
 
 
 def _unpacked(packed: bytes) -> Footer:
-    rows, columns, has_ids, figures = marshal.loads(packed)
+    rows, columns, has_ids, figures, parts = marshal.loads(packed)
     some = tuple(Figures(name, id, Kind(*kind), *rest) for name, id, kind, *rest in figures)
-    return Footer(rows, columns, has_ids, some)
+    return Footer(rows, columns, has_ids, some, parts)

@@ -8,6 +8,9 @@ from metastore.warehouse import Warehouse, WarehouseError
 PARQUET, ORC = "PARQUET", "ORC"
 """Formats of files, by the names that Iceberg has for them."""
 
+MAX_FOOTER = 32 << 20
+"""Of a footer, in bytes."""
+
 INT32, INT64, BYTE_ARRAY, FIXED = 1, 2, 6, 7
 """Parquet's physical types whose figures are kept."""
 
@@ -40,12 +43,16 @@ class Figures(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """`columns`: names as the file has them. `has_ids`: whether any column, or a part of one, has a field id."""
+    """`columns`: names as the file has them. `has_ids`: whether any column, or a part of one, has a field id.
+
+    `parts`: names of all that is in nested columns, each behind its column's name.
+    """
 
     rows: int
     columns: tuple[str, ...]
     has_ids: bool
     figures: tuple[Figures, ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 def read_end(warehouse: Warehouse, location: str, size: int, length: int) -> bytes:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import fastavro
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.formats.spark_schema import PROVIDER
 from lake.protocol.hive import (
     GetPartitionsFilterSpec,
     GetPartitionsRequest,
@@ -50,11 +51,14 @@ MAX_PARTITIONS = 100_000
 MAX_EARLIER = 20
 """Earlier snapshots that a table shows: the latest."""
 
+DECORATION = "@includeuncommit"
+"""The end of names by which tables have their uncommitted partitions, too."""
+
 _PAGE = 10_000
 _NAMES_AT_ONCE = 1_000
-_DECORATION = "@includeuncommit"
 _WITHOUT_NAMES = re.compile(r"_col\d+")
 _IDS = 1 << 62
+_BY_PLACES = ("parquet.column.index.access", "orc.force.positional.evolution")
 
 
 class _File(NamedTuple):
@@ -78,6 +82,7 @@ class HiveTable:
         self._format = format
         self._reference = TableReference(table.catName, table.dbName or "", table.tableName or "", table.id)
         self._columns = hive_columns(table, format)
+        self._check_readers()
 
     def shown(self) -> Shown:
         """The table's metadata. Raises RestError, and what a worker raises."""
@@ -111,6 +116,25 @@ class HiveTable:
         shown = self._writer.metadata(0, metadata)
         self._writer.delete(self._writer.expired_days({each.day for each in named}))
         return shown
+
+    def _check_readers(self) -> None:
+        """Raises RestError for properties by which other readers find other rows or columns than Iceberg's would."""
+        table, sd = self._table, self._table.sd
+        of_serde = (sd and sd.serdeInfo and sd.serdeInfo.parameters) or {}
+        for each in (table.parameters, sd.parameters if sd else None, of_serde):
+            _check_places(each)
+        path, location = of_serde.get("path", ""), (sd and sd.location) or ""
+        if (table.parameters or {}).get(PROVIDER) and path and not self._is_same(path, location):
+            raise bad_request(
+                f"Spark reads the table's files in {path}, its property `path`, and Hive those in {location}: let both"
+                " be the same"
+            )
+
+    def _is_same(self, place: str, other: str) -> bool:
+        try:
+            return self._warehouse.relative_to(f"{place}/x", other) == "x"
+        except WarehouseError:
+            return False
 
     # -- what is there ----------------------------------------------------------------------------------------
 
@@ -180,8 +204,8 @@ class HiveTable:
 
     def _check_formats(self, names: list[str], *, uncommitted: bool) -> None:
         """Raises RestError for partitions whose files have another format than the table's."""
-        table = f"{self._table.tableName}{_DECORATION if uncommitted else ''}"
-        projection = GetProjectionsSpec(["values", "sd.inputFormat"])
+        table = f"{self._table.tableName}{DECORATION if uncommitted else ''}"
+        projection = GetProjectionsSpec(["values", "sd.inputFormat", "sd.serdeInfo.parameters"])
         for start in range(0, len(names), _NAMES_AT_ONCE):
             some = GetPartitionsFilterSpec(PartitionFilterMode.BY_NAMES, names[start : start + _NAMES_AT_ONCE])
             request = GetPartitionsRequest(
@@ -191,6 +215,7 @@ class HiveTable:
                 shared, listed = spec.sharedSDPartitionSpec, spec.partitionList
                 descriptors = [shared.sd] if shared else [each.sd for each in (listed and listed.partitions) or ()]
                 for each in descriptors:
+                    _check_places(each and each.serdeInfo and each.serdeInfo.parameters)
                     if self._format.lower() not in ((each and each.inputFormat) or "").lower():
                         raise bad_request(
                             f"a partition's files aren't {self._format} as the table's, but"
@@ -262,7 +287,17 @@ class HiveTable:
             raise bad_request(
                 f"{entry.path} has no names of columns, as files of Hive before version 2: write its rows again"
             )
-        self._columns.check_names(entry.path, footer.columns)
+        self._columns.check_names(entry.path, footer)
+
+
+def _check_places(parameters: Mapping[str, str] | None) -> None:
+    """Raises RestError for properties by which Hive finds the columns of files otherwise than by their names."""
+    for each in _BY_PLACES:
+        if (parameters or {}).get(each, "").strip().lower() == "true":
+            raise bad_request(
+                f"Hive's readers find columns in the table's files by their places, because of the property {each}, and"
+                " Iceberg's by their names: remove the property if both find the same"
+            )
 
 
 def _records(content: bytes) -> Iterator[Json]:

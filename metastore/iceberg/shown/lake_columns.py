@@ -5,8 +5,9 @@ metastore. They get ids here that never change: partition columns by their place
 """
 
 import json
+import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -48,8 +49,18 @@ _SIMPLE = {
     "timestamp_ntz": "timestamp",
 }
 
+_BITS = {
+    **dict.fromkeys(("tinyint", "byte"), 8),
+    **dict.fromkeys(("smallint", "short"), 16),
+    **dict.fromkeys(("int", "integer"), 32),
+    **dict.fromkeys(("bigint", "long"), 64),
+}
+
 _OF_PARTITIONS = ("boolean", "int", "long", "string", "date")
 """Types whose values have one text in the names of partitions, whoever wrote them."""
+
+_NUMBER = re.compile(r"-?[0-9]{1,40}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 PartitionValue = bool | int | str | None
 """A date is the number of days since 1970."""
@@ -62,7 +73,8 @@ class LakeColumns:
     `keys`: names and Iceberg's types of the columns that partition the table. `ambiguous`: names that several columns
     have or had, so that a file without field ids doesn't say which of them it has. `names`: of the data columns, as
     `mapping` has them. `types`: of the data columns that have no parts, by id. `ids`: of the columns by all of these
-    names.
+    names. `parts`: the names of what is in nested columns, by the column's id. `key_bits`: how
+    wide whole numbers of `keys` are, 0 for other types.
     """
 
     schema: Json
@@ -74,22 +86,36 @@ class LakeColumns:
     names: frozenset[str]
     types: Mapping[int, str]
     ids: Mapping[str, int]
+    parts: Mapping[int, frozenset[str]]
+    key_bits: tuple[int, ...]
 
-    def check_names(self, path: str, names: Sequence[str]) -> None:
+    def check_names(self, path: str, footer: Footer) -> None:
         """Raises RestError (400) for a file without field ids whose columns readers would not find, or mistake."""
-        known = [each.lower() for each in names if each in self.names]
+        known = [each.lower() for each in footer.columns if each in self.names]
         if len(set(known)) < len(known):
             raise bad_request(f"{path} has the same column twice, in upper and lower case: write the file's rows again")
-        for each in names:
-            if each.lower() in self.ambiguous:
-                raise bad_request(
-                    f"{path} has no field ids, and several columns had the name {each}: write the file's rows again"
-                )
-            if each not in self.names and each.lower() in self.names:
-                raise bad_request(
-                    f"{path} has the column {each}, which Iceberg's readers would not find by the table's name"
-                    f" {each.lower()}: write the file's rows again, with that name"
-                )
+        if reason := self.mistaken(names_of(footer)):
+            raise bad_request(f"{path} {reason}: write the file's rows again")
+
+    def mistaken(self, names: Iterable[Sequence[str]]) -> str | None:
+        """Why readers would not find, or mistake, a column of a file without field ids; None if they wouldn't.
+
+        `names`: as `names_of` has them.
+        """
+        now = {each["id"] for each in self.schema["fields"]}
+        for column, *inner in names:
+            if not inner and column.lower() in self.ambiguous:
+                return f"has no field ids, and several columns had the name {column}"
+            known: Collection[str] = self.names
+            if inner:
+                known = self.parts.get(self.ids.get(column, 0), ())
+            elif self.ids.get(column.lower()) not in now:  # nobody reads a column that was dropped
+                continue
+            name = (inner or [column])[0]
+            if name not in known and name.lower() in {each.lower() for each in known}:
+                what = f"the part {name} of the column {column}" if inner else f"the column {name}"
+                return f"has {what}, which Iceberg's readers would not find by the table's name for it"
+        return None
 
     def metrics(self, footer: Footer) -> Metrics:
         """Counts and bounds of the columns of a file, which has field ids or whose names were checked."""
@@ -105,7 +131,14 @@ class LakeColumns:
             texts = values_of(name, [key for key, _ in self.keys])
         except (InvalidObjectException, MetaException):
             raise bad_request(f"the partition {name[:200]!r} hasn't the table's partition columns") from None
-        return tuple(_value(text, kind, name) for text, (_, kind) in zip(texts, self.keys, strict=True))
+        kinds = zip(texts, self.keys, self.key_bits, strict=True)
+        return tuple(_value(text, kind, bits, name) for text, (_, kind), bits in kinds)
+
+
+def names_of(footer: Footer) -> Iterator[tuple[str, ...]]:
+    """The names of a file's columns, and those of their parts behind them."""
+    yield from ((each,) for each in footer.columns)
+    yield from footer.parts
 
 
 def lake_columns(table: Table) -> LakeColumns:
@@ -199,7 +232,18 @@ def _columns(table: Table, ids: ColumnIds, data: Sequence[tuple[str, Any]], vers
     by_name = {name: each["field-id"] for each in mapped for name in each["names"]}
     types = {each["id"]: each["type"] for each in fields if isinstance(each["type"], str)}
     known = frozenset(by_name)
-    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, INSTANT_ID, known, types, by_name)
+    parts = {each["field-id"]: frozenset(_names_in(each)) for each in mapped if "fields" in each}
+    bits = tuple(_BITS.get(kind.lower().strip(), 0) for _, kind in keys)
+    return LakeColumns(
+        schema, spec, text, tuple(partitioned), ambiguous, INSTANT_ID, known, types, by_name, parts, bits
+    )
+
+
+def _names_in(mapping: Json) -> Iterator[str]:
+    """The names of all that is in a column, by its name mapping."""
+    for each in mapping.get("fields", ()):
+        yield from each["names"]
+        yield from _names_in(each)
 
 
 def _upper(name: str, names: Mapping[str, int]) -> list[str]:
@@ -307,14 +351,19 @@ def _parts(kind: Any) -> list[Json]:
     return [_mapping({"id": kind[f"{part}-id"], "type": kind[part]}, [part]) for part in ("key", "value")]
 
 
-def _value(text: str, kind: str, name: str) -> PartitionValue:
+def _value(text: str, kind: str, bits: int, name: str) -> PartitionValue:
+    """A partition's value. `bits`: of whole numbers. Texts that Hive takes for NULL or another value are refused."""
     if text in (DEFAULT_PARTITION, ""):
         return None
     try:
         match kind:
             case "int" | "long":
-                return int(text)
+                if _NUMBER.fullmatch(text) and -(1 << bits - 1) <= (number := int(text)) < 1 << bits - 1:
+                    return number
+                raise ValueError("another form, or out of range")
             case "date":
+                if not _DATE.fullmatch(text):
+                    raise ValueError("another form")
                 return (date.fromisoformat(text) - date(1970, 1, 1)).days
             case "boolean":
                 return {"true": True, "false": False}[text.lower()]

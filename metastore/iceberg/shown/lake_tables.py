@@ -115,7 +115,7 @@ class LakeTable:
 
     def _check(self, entry: Entry, footer: Footer) -> None:
         if not footer.has_ids:
-            self._columns.check_names(entry.path, footer.columns)
+            self._columns.check_names(entry.path, footer)
 
     # -- the positions that are shown -------------------------------------------------------------------------
 
@@ -256,7 +256,9 @@ class LakeTable:
         last = ""
         for file in shown(read(self._client, request), exact, self._overlays):
             path, added = f"{self._writer.base}/{file.path}", min(file.addedAt or 0, exact.position)
-            entry = Entry(file.partition or "", path, file.size or 0, file.rows, added)
+            # A table that was dropped and made again may have another file of the same path and size.
+            version = ((self._reference.id or 0) << 64) + (file.addedAt or 0)
+            entry = Entry(file.partition or "", path, file.size or 0, file.rows, added, version=version)
             if file.kind == DELETES:  # of the bucket's base file, which comes before
                 only = {PATH_ID: last.encode()}
                 yield replace(entry, content=manifests.DELETES, metrics=Metrics(lower=only, upper=only))

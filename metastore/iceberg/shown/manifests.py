@@ -62,7 +62,7 @@ class Entry:
 class ManifestFile:
     """A manifest as a manifest list names it. `name`: of the file; `length`: in bytes.
 
-    `further`: columns that some of its files have, and the table hasn't.
+    `names`: of the columns of its files without field ids, see `names_of`.
     """
 
     name: str
@@ -73,7 +73,7 @@ class ManifestFile:
     last_position: int
     values: Sequence[tuple[PartitionValue, ...]]
     content: int = DATA
-    further: frozenset[str] = frozenset()
+    names: frozenset[tuple[str, ...]] = frozenset()
 
 
 def chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

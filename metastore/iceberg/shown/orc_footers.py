@@ -1,10 +1,11 @@
 """What the footers of ORC files say, by Arrow's reader."""
 
 import io
+from collections.abc import Iterator
 from typing import Any
 
 from metastore.iceberg.errors import RestError, bad_request
-from metastore.iceberg.shown.footers import Footer, read_range
+from metastore.iceberg.shown.footers import MAX_FOOTER, Footer, read_range
 from metastore.warehouse import Warehouse
 
 _ID = b"iceberg.id"
@@ -20,14 +21,24 @@ def orc_footer(warehouse: Warehouse, location: str, size: int) -> Footer:
             "this server can't read ORC files: install it with the extra `orc`, or leave out the property"
             " iceberg.expose of tables of ORC files"
         ) from None
+    ranges = _Ranges(warehouse, location, size)
     try:
-        file = orc.ORCFile(pyarrow.PythonFile(_Ranges(warehouse, location, size), mode="r"))
+        file = orc.ORCFile(pyarrow.PythonFile(ranges, mode="r"))
         fields = [*file.schema]
-        return Footer(int(file.nrows), tuple(each.name for each in fields), any(map(_has_id, fields)))
-    except RestError:
-        raise
-    except (pyarrow.ArrowException, OSError, ValueError):
+        parts = {(each.name, name) for each in fields for name in _parts(each.type)}
+        names = tuple(each.name for each in fields)
+        return Footer(int(file.nrows), names, any(map(_has_id, fields)), parts=tuple(sorted(parts)))
+    except (RestError, pyarrow.ArrowException, OSError, ValueError):
+        if ranges.error is not None:  # which Arrow hides
+            raise ranges.error from None
         raise bad_request(f"{location} is no ORC file that can be read") from None
+
+
+def _parts(type: Any) -> Iterator[str]:
+    """The names of all that is in a nested type."""
+    for place in range(type.num_fields):
+        yield type.field(place).name
+        yield from _parts(type.field(place).type)
 
 
 def _has_id(field: Any) -> bool:
@@ -43,6 +54,8 @@ class _Ranges(io.RawIOBase):
         super().__init__()
         self._warehouse, self._location, self._size = warehouse, location, size
         self._at = 0
+        self._most = MAX_FOOTER
+        self.error: RestError | None = None
 
     def readable(self) -> bool:
         return True
@@ -61,6 +74,13 @@ class _Ranges(io.RawIOBase):
         length = self._size - self._at if size < 0 else min(size, self._size - self._at)
         if length <= 0:
             return b""
-        found = read_range(self._warehouse, self._location, self._size, self._at, length)
+        self._most -= length
+        try:
+            if self._most < 0:
+                raise bad_request(f"{self._location} has no footer that can be read: it is too large")
+            found = read_range(self._warehouse, self._location, self._size, self._at, length)
+        except RestError as error:
+            self.error = error
+            raise
         self._at += length
         return found

@@ -12,11 +12,8 @@ from thrift.Thrift import TException, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.iceberg.errors import bad_request
-from metastore.iceberg.shown.footers import BYTE_ARRAY, FIXED, INT32, INT64, Figures, Footer, Kind, read_end
+from metastore.iceberg.shown.footers import BYTE_ARRAY, FIXED, INT32, INT64, MAX_FOOTER, Figures, Footer, Kind, read_end
 from metastore.warehouse import Warehouse
-
-MAX_FOOTER = 32 << 20
-"""Of a footer, in bytes."""
 
 MAX_FIGURES = 2 << 20
 """Of a footer whose columns' figures are looked at, in bytes: decoded they take many times as much."""
@@ -123,16 +120,20 @@ def _decoded(content: bytes) -> Footer:
     protocol._fast_decode(found, protocol, _of(type(found)))
     if found.rows is None or found.rows < 0 or not found.schema:
         raise ValueError("no rows, or no schema")
-    top = _top_level(found.schema)
+    top, parts = _top_level(found.schema)
     has_ids = any(each.id is not None for each in found.schema[1:])
     columns = tuple(element.name for element, _ in top)
     figures = _figures(found, top) if isinstance(found, _Whole) else ()
-    return Footer(int(found.rows), columns, has_ids, figures)
+    return Footer(int(found.rows), columns, has_ids, figures, parts)
 
 
-def _top_level(schema: list[Any]) -> list[tuple[Any, int]]:
-    """The columns of a file, and the place of each among the leaves; _GROUP_LIST for one that has parts."""
+def _top_level(schema: list[Any]) -> tuple[list[tuple[Any, int]], tuple[tuple[str, str], ...]]:
+    """The columns of a file, and the place of each among the leaves; _GROUP_LIST for one that has parts.
+
+    Also the names of all parts, each behind its column's name.
+    """
     found: list[tuple[Any, int]] = []
+    parts: set[tuple[str, str]] = set()
     open_groups = [schema[0].children or 0]  # how many elements are still to come, of each group
     leaves = 0
     for each in schema[1:]:
@@ -143,11 +144,13 @@ def _top_level(schema: list[Any]) -> list[tuple[Any, int]]:
         open_groups[-1] -= 1
         if len(open_groups) == 1:
             found.append((each, _GROUP_LIST if each.children else leaves))
+        else:
+            parts.add((found[-1][0].name, each.name))
         if each.children:
             open_groups.append(each.children)
         else:
             leaves += 1
-    return found
+    return found, tuple(sorted(parts))
 
 
 def _figures(footer: Any, top: list[tuple[Any, int]]) -> tuple[Figures, ...]:

@@ -22,10 +22,10 @@ import structlog
 from cachetools import LRUCache, TTLCache
 
 from lake.protocol.formats.iceberg_overlays import uri
-from metastore.iceberg.errors import RestError, unavailable
+from metastore.iceberg.errors import RestError, bad_request, unavailable
 from metastore.iceberg.shown.footer_cache import Footers
 from metastore.iceberg.shown.footers import Footer
-from metastore.iceberg.shown.lake_columns import LakeColumns
+from metastore.iceberg.shown.lake_columns import LakeColumns, names_of
 from metastore.iceberg.shown.manifests import DATA, Entry, ManifestFile, chunks, header, manifest, manifest_list
 from metastore.warehouse import Warehouse, WarehouseError
 
@@ -42,12 +42,14 @@ MAX_FOOTERS = 20_000
 
 _MAKING_AT_ONCE, _PLACE_SECONDS = 3, 30.0
 _UUIDS = uuid.UUID("5f0c1a58-2b6a-4c0e-9a35-0d5a4e0c7a11")
+_RULES = 2  # by which lists are made: those that were made by others aren't read
 _FACTS_BYTES = 32 << 20
 _FOOTERS_AT_ONCE = 16
 _FILES_AT_ONCE = 1_000
 _DAYS_KEPT = 2  # longer than a request may make files, whatever the clocks of servers say
 _OF_UNCOMMITTED = 1 << 62  # added to the position in a snapshot's id
-_TYPES, _FURTHER = "lake-metastore.types", "lake-metastore.further-columns"  # in the header of a manifest list
+_TYPES, _NAMES = "lake-metastore.types", "lake-metastore.names"  # in the header of a manifest list
+_MAX_NAMES = 20_000
 _FIRST_FURTHER, _FURTHER_IDS, _MAX_FURTHER = 800_001, 99_000, 1_000
 
 READY, MERGED, COMPACTED, ALL = "r", "m", "c", "u"
@@ -71,7 +73,7 @@ class Shown:
 
 
 class ListName(NamedTuple):
-    """The path of a manifest list, below FOLDER, says what it is of. `types`: a hash of the columns' types."""
+    """The path of a manifest list, below FOLDER, says what it is of. `types`: a hash of columns' types and names."""
 
     day: str
     position: int
@@ -190,10 +192,11 @@ class Writer:
         self._until = time.monotonic() + MAKING_SECONDS
         self.base = uri(base)
         self.id = uuid.uuid5(_UUIDS, str(table))
-        self.place = hashlib.sha256(f"{self.id} {self.base}{what}".encode()).hexdigest()[:16]
+        self.place = hashlib.sha256(f"{_RULES} {self.id} {self.base}{what}".encode()).hexdigest()[:16]
         self.day = time.strftime("%Y%m%d", time.gmtime())
         self._types = json.dumps(sorted(columns.types.items()), separators=(",", ":"))
-        self._types_hash = hashlib.sha256(self._types.encode()).hexdigest()[:8]
+        about = json.dumps([self._types, columns.mapping, sorted(columns.ambiguous)])
+        self._types_hash = hashlib.sha256(about.encode()).hexdigest()[:8]
         try:
             self._sizes = warehouse.sizes(self.path(""))
         except WarehouseError as error:
@@ -244,23 +247,26 @@ class Writer:
     ) -> None:
         """Writes the manifest list of a snapshot. `further_about`: what its header says besides."""
         path = self.path(self.day)
-        further = sorted({each for one in made for each in one.further})[:_MAX_FURTHER]
+        names = sorted({each for one in made for each in one.names})
+        if len(names) > _MAX_NAMES:
+            raise bad_request(f"the table's files without field ids have more than {_MAX_NAMES:,} columns by name")
         about = {
             "snapshot-id": str(name.snapshot),
             "sequence-number": str(sequence),
             _TYPES: self._types,
-            _FURTHER: json.dumps(further),
+            _NAMES: json.dumps(names),
             **further_about,
         }
         self._write(str(name), manifest_list(self._columns, made, lambda file: f"{path}/{file}", about))
-        self._memory.fact(self._key_of_further(name), lambda: further)
+        self._memory.fact(self._key_of_names(name), lambda: [list(each) for each in names])
 
     def mapping(self, lists: Iterable[ListName]) -> str:
         """The table's name mapping, with the columns that files of some snapshots have and the table hasn't.
 
         PyIceberg refuses files with a column that the mapping doesn't have.
         """
-        names = sorted({each for one in lists for each in self._further(one)})[:_MAX_FURTHER]
+        found_names = {each[0] for one in lists for each in self._names(one) if len(each) == 1}
+        names = sorted(found_names - self._columns.names)[:_MAX_FURTHER]
         if not names:
             return self._columns.mapping
         found = json.loads(self._columns.mapping)
@@ -273,9 +279,10 @@ class Writer:
             found.append({"field-id": _FIRST_FURTHER + number, "names": [name]})
         return json.dumps(found, separators=(",", ":"))
 
-    def _further(self, name: ListName) -> list[str]:
-        found: list[str] = self._memory.fact(
-            self._key_of_further(name), lambda: json.loads(header(self.read(str(name)), _FURTHER) or "[]")
+    def _names(self, name: ListName) -> list[list[str]]:
+        """The names of columns of the files without field ids of a list, see `names_of`."""
+        found: list[list[str]] = self._memory.fact(
+            self._key_of_names(name), lambda: json.loads(header(self.read(str(name)), _NAMES) or "[]")
         )
         return found
 
@@ -284,8 +291,8 @@ class Writer:
         found: str | None = self._memory.fact(f"{self.base} {name} {key}", lambda: header(self.read(str(name)), key))
         return found
 
-    def _key_of_further(self, name: ListName) -> str:
-        return f"{self.base} {name} further"
+    def _key_of_names(self, name: ListName) -> str:
+        return f"{self.base} {name} names"
 
     def metadata(self, version: int, metadata: Json) -> Shown:
         """Writes a metadata file. `version`: the number that its name begins with."""
@@ -313,9 +320,9 @@ class Writer:
         known = self._memory.manifest(key)
         if known is not None and f"{self.day}/{known.name}" in self._there:
             return known
-        looked, further = self._looked_at(piece, footers)
+        looked, names = self._looked_at(piece, footers)
         one, content = manifest(self._columns, looked)
-        one = replace(one, further=further)
+        one = replace(one, names=names)
         # What is there already doesn't count: each request brings the description further.
         if self._write(f"{self.day}/{one.name}", content) and time.monotonic() > self._until:
             raise unavailable("the table has many files, whose description is being made: try again")
@@ -330,10 +337,10 @@ class Writer:
             found.update("\0".join(map(str, (*some, each.format, each.content, ""))).encode())
         return found.digest()
 
-    def _looked_at(self, piece: Sequence[Entry], footers: int) -> tuple[list[Entry], frozenset[str]]:
-        """Files with their numbers of rows and what is known of their columns; the columns that the table hasn't."""
+    def _looked_at(self, piece: Sequence[Entry], footers: int) -> tuple[list[Entry], frozenset[tuple[str, ...]]]:
+        """Files with their numbers of rows and what is known of their columns; the names in those without ids."""
         found: list[Entry] = []
-        further: set[str] = set()
+        names: set[tuple[str, ...]] = set()
         is_kept = self._memory.footers.has
         for start in range(0, len(piece), _FILES_AT_ONCE):
             batch = piece[start : start + _FILES_AT_ONCE]
@@ -346,13 +353,13 @@ class Writer:
                 footers_of = list(pool.map(self._footer, batch, wanted))
             for each, footer in zip(batch, footers_of, strict=True):
                 if footer is not None and not footer.has_ids:
-                    further |= {*footer.columns} - self._columns.names
+                    names.update(names_of(footer))
                 known = each.metrics if footer is None else self._columns.metrics(footer)
                 rows = each.rows if footer is None else footer.rows
                 found.append(replace(each, rows=rows, metrics=known))
             if fetches and time.monotonic() > self._until:
                 raise unavailable("the table has many files, which are being looked at: try again")
-        return found, frozenset(further)
+        return found, frozenset(names)
 
     def _needs(self, entry: Entry) -> bool:
         """Whether a file can't be shown without a look at its footer."""
@@ -403,12 +410,17 @@ class Writer:
         return content
 
     def _fits(self, name: ListName) -> bool:
-        """Whether the bounds in the manifests of a list can be read as the types that columns have now."""
+        """Whether the manifests of a list say of the columns as they are now what is true.
+
+        Bounds are read as the types that columns have now, and files without field ids by the names.
+        """
         if name.types in ("", self._types_hash):  # an earlier version made none
             return True
         written: list[list[Any]] = self._memory.fact(
             f"{self.base} {name}", lambda: json.loads(header(self.read(str(name)), _TYPES) or "[]")
         )
+        if self._columns.mistaken(self._names(name)):  # a list that is made says of which file
+            return False
         now = self._columns.types
         return all(_is_read_as(type, now.get(id, type)) for id, type in written)
 

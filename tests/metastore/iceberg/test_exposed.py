@@ -9,12 +9,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError, ForbiddenError, TableAlreadyExistsError
-from pyiceberg.expressions import AlwaysTrue, NotNull
+from pyiceberg.expressions import AlwaysTrue, EqualTo, NotNull
 
-from lake.client.lake_types import Completion, Instant
+from lake.client.lake_types import Completion, DataFile, Instant
 from lake.protocol.formats.partition_names import DEFAULT_PARTITION, make_name
 from lake.protocol.lake import CommitPartitionsRequest, ReopenPartitionsRequest
 from lake.tables.compaction import plan_compaction, run_compaction
@@ -415,6 +416,38 @@ def test_a_table_that_is_made_again_is_another(lake: LakeClient, ours: RestCatal
     after = ours.load_table(table.name)
     assert after.metadata.table_uuid != before.metadata.table_uuid
     assert of_pyiceberg(ours, again) == duck.rows(again) == rows_of(batch(7))
+
+
+def test_a_file_of_a_table_that_is_made_again_is_another(lake: LakeClient, ours: RestCatalog) -> None:
+    """It may have the same path, and the same size."""
+    table = lake_table(lake)
+    database, _, name = table.name.partition(".")
+    made = lake.call(lambda client: client.get_table(database, name))
+    made = made.replace(parameters={"iceberg.expose": "true"}, id=None)
+    for number in (1, 8):
+        if number == 8:
+            lake.call(lambda client: client.drop_table(database, name, True))
+            lake.call(lambda client: client.create_table(made))
+            table = lake.table(table.name)
+        file = Path(local_path(table.location())) / "part=a" / "f.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": pa.array([number], pa.int64()), "b": [f"row {number}"]}), file)
+        with table.writing() as writing:
+            slice = writing.instant.timestamp
+            added = DataFile("part=a", "group", slice, "part=a/f.parquet", file.stat().st_size)
+            writing.complete(Completion(added=[added]))
+        found = ours.load_table(table.name).scan(row_filter=EqualTo("id", number)).to_arrow()
+        assert found.column("id").to_pylist() == [number]
+
+
+def test_a_dropped_column_of_files_without_ids(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:
+    table = lake_table(lake)
+    add_file(table, "part=a", [1, 2])
+    assert [row["b"] for row in of_pyiceberg(ours, table)] == ["row 1", "row 2"]
+    alter(table, "id:bigint")
+    assert of_pyiceberg(ours, table) == duck.rows(table) == [{"id": each, "part": "a"} for each in (1, 2)]
+    add_file(table, "part=b", [3])
+    assert [row["id"] for row in of_pyiceberg(ours, table)] == [1, 2, 3]
 
 
 def test_a_renamed_table_has_other_paths(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:

@@ -258,6 +258,49 @@ def test_what_readers_might_read_otherwise_is_refused(hive: Hive, tmp_path: Path
     assert hive.rows() == of("a", 1)
 
 
+@pytest.mark.parametrize("where", ["table", "serde", "partition"])
+def test_columns_by_their_places_are_refused(hive: Hive, where: str) -> None:
+    hive.add("a", 1)
+    assert hive.rows() == of("a", 1)
+    by_place = {"parquet.column.index.access": "TRUE"}
+    table = hive.client.get_table(hive.database, "t")
+    if where == "table":
+        table.parameters |= by_place
+    elif where == "serde":
+        table.sd.serdeInfo.parameters = by_place
+    else:
+        part = hive.client.get_partition(hive.database, "t", ["a"])
+        part.sd.serdeInfo.parameters = by_place
+        hive.client.alter_partition(hive.database, "t", part)
+    hive.client.alter_table(hive.database, "t", table)
+    assert "by their places" in why(hive)
+
+
+def test_positions_in_orc_files_are_refused(rest: Catalog, client: ThriftClient, ours: RestCatalog) -> None:
+    sd = StorageDescriptor(
+        cols=builders.columns(*COLUMNS),
+        inputFormat=ORC_INPUT,
+        serdeInfo=SerDeInfo(serializationLib="org.apache.hadoop.hive.ql.io.orc.OrcSerde"),
+    )
+    table = made(rest, client, ours, sd=sd, parameters={"orc.force.positional.evolution": "true"})
+    assert "by their places" in why(table)
+
+
+def test_a_path_of_spark_in_another_place_is_refused(
+    rest: Catalog, client: ThriftClient, ours: RestCatalog, tmp_path: Path
+) -> None:
+    table = made(rest, client, ours, parameters={"spark.sql.sources.provider": "parquet"})
+    table.add("a", 1)
+    for path, text in ((f"file:{table.place}/", None), (f"file:{tmp_path}", "Spark reads")):
+        changed = client.get_table(table.database, "t")
+        changed.sd.serdeInfo.parameters = {"path": path}
+        client.alter_table(table.database, "t", changed)
+        if text is None:
+            assert table.rows() == of("a", 1)
+        else:
+            assert text in why(table)
+
+
 def with_ids(file: Path) -> None:
     field = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
     pq.write_table(pa.table([pa.array([5], pa.int64())], schema=pa.schema([field])), file)

@@ -23,6 +23,7 @@ from lake.protocol.hive import (
     MetaException,
     NoSuchObjectException,
 )
+from lake.protocol.lake import ReopenPartitionsRequest
 from lake.tables.lake import LakeClient, LakeTable
 from metastore.api.session import Session
 from metastore.iceberg.errors import unavailable
@@ -98,6 +99,21 @@ def test_others_are_not_there(client: ThriftClient, hive: HiveCatalog, lake: Lak
     assert client.get_table_objects_by_name(database, ["t@iceberg"]) == []
     with pytest.raises(TException):
         client.create_table(builders.table(database, "new@iceberg"))
+
+
+def test_a_decorated_name_shows_nobody_uncommitted_rows(
+    rest: Catalog, client: ThriftClient, lake: LakeClient, ours: RestCatalog
+) -> None:
+    table = keyed(lake, COLUMNS)
+    table.upsert(batch(1, 2))
+    lake.call(lambda it: it.lake_reopen_partitions(ReopenPartitionsRequest(table.reference, names=["part=a"])))
+    table.upsert(batch(3, part="b"))
+    database, _ = named(table)
+    with pytest.raises(NoSuchObjectException, match="t@includeuncommit@iceberg table not found"):
+        client.get_table(database, "t@includeuncommit@iceberg")
+    for name in ("t@includeuncommit", "t@includeuncommit@iceberg"):
+        assert rest.refused("GET", f"hive/namespaces/{database}/tables/{name}")[0] == 404
+    assert [each["id"] for each in ours.load_table(table.name).scan().to_arrow().to_pylist()] == [3]
 
 
 def test_what_cannot_be_shown_says_why(client: ThriftClient, lake: LakeClient) -> None:
