@@ -66,6 +66,8 @@ REQUESTS: dict[str, Callable[[TableReference], tuple[Any, ...]]] = {
     "lake_submit_job": lambda t: (t, wire.JobRequest("compaction")),
     "lake_list_jobs": lambda t: (wire.ListJobsRequest(t),),
     "lake_pause_table_services": lambda t: (t, None),
+    "lake_report_figures": lambda t: (t, wire.EngineFigures(1, 1, 0, 1, 1, 0, 0)),
+    "lake_data_place": lambda t: (t, True, False),
 }
 """By method, the arguments of a call that names a table."""
 
