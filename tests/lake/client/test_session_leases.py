@@ -107,15 +107,6 @@ def test_it_ends_some_time_after_the_last_read(table: LakeTable, opened: Opened)
     wait_until(lambda: not held(table), 20, "nobody reads any more")
 
 
-def test_a_stream_moves_on(table: LakeTable, opened: Opened) -> None:
-    leases = opened(kept_seconds=float("inf"), lease_seconds=1)
-    leases.advance(table, 1)
-    assert held(table) == []
-    leases.keep(table, 1, changes=True)
-    leases.advance(table, 3)
-    wait_until(lambda: [each.position for each in held(table)] == [3], 10, "the lease is on what comes next")
-
-
 def test_it_ends_with_its_session(table: LakeTable, lake: LakeClient) -> None:
     over: list[bool] = []
     leases = SessionLeases(lake.connect, holder="me", kept_seconds=60, lease_seconds=1, is_over=lambda: bool(over))
