@@ -14,10 +14,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from lake.protocol.formats.commit_mode import UNCOMMITTED_NAME
 from lake.protocol.formats.partition_names import DEFAULT_PARTITION, parse_name
-
-#: Behind a table's name: the same table with its uncommitted partitions visible.
-DECORATION = "@includeuncommit"
 
 
 def read_table(spark: SparkSession, table: str, *, include_uncommitted: bool = False) -> DataFrame:
@@ -30,7 +28,7 @@ def read_table(spark: SparkSession, table: str, *, include_uncommitted: bool = F
     database = database.strip("`") or spark.catalog.currentDatabase()
     name = name.strip("`")
     if include_uncommitted:
-        return _fresh(spark, database, name + DECORATION).alias(name)
+        return _fresh(spark, database, name + UNCOMMITTED_NAME).alias(name)
     # What is ready before and after Spark lists the files is complete in what it finds.
     ready, known = _names(spark, database, name)
     rows = _fresh(spark, database, name)
@@ -63,7 +61,9 @@ def _names(spark: SparkSession, database: str, name: str) -> tuple[set[str], set
     if catalog.getTable(database, name).partitionColumnNames().isEmpty():
         return set(), set()
     none = spark._jvm.scala.Option.empty()  # type: ignore[union-attr]
-    listed = [catalog.listPartitionNames(database, each, none).mkString("\n") for each in (name, name + DECORATION)]
+    listed = [
+        catalog.listPartitionNames(database, each, none).mkString("\n") for each in (name, name + UNCOMMITTED_NAME)
+    ]
     ready, known = ({line for line in lines.split("\n") if line} for lines in listed)
     return ready, known
 

@@ -1,8 +1,11 @@
-"""Who makes the partitions of a table ready: its property `partition.commit.mode`."""
+"""Who makes the partitions of a table ready, its property `partition.commit.mode`; the name that shows the others."""
 
 from enum import StrEnum
 
 COMMIT_MODE = "partition.commit.mode"
+
+UNCOMMITTED_NAME = "@includeuncommit"
+"""The end of decorated names: `t@includeuncommit` is table `t` with its uncommitted partitions, read-only."""
 
 
 class CommitMode(StrEnum):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from lake.protocol.formats.commit_mode import UNCOMMITTED_NAME
 from lake.protocol.hive import HiveObjectRef, HiveObjectType
 from lake.protocol.lake import TableReference
 from metastore.api.rights.classification import Need, Path, value_at
@@ -66,7 +67,7 @@ def _reads_uncommitted(need: Need, row: Row, uncommitted: bool) -> bool:
     if need.action in (Action.LIST, Action.SELECT) and (uncommitted or bool(row.get("uncommitted"))):
         return True
     names = [_table_of(value) for value in row.values]
-    return any(name is not None and given.normalized(name).endswith(given.UNCOMMITTED) for name in names)
+    return any(name is not None and given.normalized(name).endswith(UNCOMMITTED_NAME) for name in names)
 
 
 def _table_of(value: Any) -> str | None:

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.formats.commit_mode import UNCOMMITTED_NAME
 from lake.protocol.formats.spark_schema import PROVIDER
 from lake.protocol.hive import InvalidOperationException, Table
 from lake.protocol.lake import LeaseRequest, SnapshotGone, TableReference
 from metastore.iceberg.errors import RestError, bad_request, no_table, unavailable
 from metastore.iceberg.shown.footers import ORC, PARQUET
-from metastore.iceberg.shown.hive_tables import DECORATION, HiveTable
+from metastore.iceberg.shown.hive_tables import HiveTable
 from metastore.iceberg.shown.lake_tables import LakeTable
 from metastore.iceberg.shown.writing import LEASE_SECONDS, Memory, Shown
 from metastore.warehouse import Warehouse
@@ -87,7 +88,7 @@ class ShownTables:
     def show(self, table: Table) -> Shown:
         """The metadata of a table as it is now. All files that it refers to have been written."""
         name = f"{table.dbName}.{table.tableName}"
-        if name.endswith(DECORATION):  # such a name shows uncommitted rows, and what is written here is for all readers
+        if name.endswith(UNCOMMITTED_NAME):  # it shows uncommitted rows, and what is written here is for all readers
             raise no_table(name)
         format = format_of(table)
         if format is None:

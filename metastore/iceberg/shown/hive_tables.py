@@ -16,6 +16,7 @@ from typing import NamedTuple
 import fastavro
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.formats.commit_mode import UNCOMMITTED_NAME
 from lake.protocol.formats.spark_schema import PROVIDER
 from lake.protocol.hive import (
     GetPartitionsFilterSpec,
@@ -24,12 +25,13 @@ from lake.protocol.hive import (
     PartitionFilterMode,
     Table,
 )
-from lake.protocol.lake import ListPartitionsRequest, SnapshotRequest, TableReference
-from metastore.iceberg.errors import WORKER_ERRORS, bad_request, is_denied, unavailable
+from lake.protocol.lake import ListPartitionsRequest
+from metastore.iceberg.errors import bad_request, unavailable
 from metastore.iceberg.shown.footers import Footer
 from metastore.iceberg.shown.lake_columns import hive_columns
 from metastore.iceberg.shown.lake_files import MAX_FILES
 from metastore.iceberg.shown.manifests import FILES, Entry, files_key
+from metastore.iceberg.shown.shown_table import ShownTable
 from metastore.iceberg.shown.writing import (
     ALL,
     READY,
@@ -38,7 +40,6 @@ from metastore.iceberg.shown.writing import (
     ListName,
     Memory,
     Shown,
-    Writer,
     metadata_of,
     ref,
     snapshot_of,
@@ -50,9 +51,6 @@ MAX_PARTITIONS = 100_000
 
 MAX_EARLIER = 20
 """Earlier snapshots that a table shows: the latest."""
-
-DECORATION = "@includeuncommit"
-"""The end of names by which tables have their uncommitted partitions, too."""
 
 _PAGE = 10_000
 _NAMES_AT_ONCE = 1_000
@@ -70,36 +68,18 @@ class _File(NamedTuple):
     modified_at: int
 
 
-class HiveTable:
+class HiveTable(ShownTable):
     """One table without a timeline as it is now."""
 
     def __init__(self, client: ThriftClient, warehouse: Warehouse, memory: Memory, table: Table, format: str) -> None:
         """`format`: of the files."""
-        self._client = client
-        self._warehouse = warehouse
-        self._memory = memory
-        self._table = table
+        super().__init__(client, warehouse, memory, table, hive_columns(table, format))
         self._format = format
-        self._reference = TableReference(table.catName, table.dbName or "", table.tableName or "", table.id)
-        self._columns = hive_columns(table, format)
         self._check_readers()
 
     def shown(self) -> Shown:
         """The table's metadata. Raises RestError, and what a worker raises."""
-        head = self._client.lake_get_snapshot(  # also says whether the caller may read the table
-            SnapshotRequest(self._reference, partitions=[], limit=1, includeUncommitted=False)
-        )
-        self._reference = self._reference.replace(id=head.tableId)
-        about = json.dumps([self._columns.schema, self._columns.spec, self._columns.mapping])
-        self._writer = Writer(
-            self._warehouse,
-            self._memory,
-            self._columns,
-            head.tableId or 0,
-            head.location or "",
-            self._check,
-            f" {about}",
-        )
+        self._begin(f" {json.dumps([self._columns.schema, self._columns.spec, self._columns.mapping])}")
         listed = self._listed()
         files = self._files(listed, uncommitted=False)
         current = self._found(files, READY)
@@ -108,11 +88,10 @@ class HiveTable:
         if (every := self._uncommitted(listed)) is not None:
             refs[UNCOMMITTED] = ref(every, "branch")
             named.append(every)
-        properties = {"comment": comment} if (comment := (self._table.parameters or {}).get("comment")) else {}
         snapshots = [snapshot_of(self._writer, self._columns, each, each.milliseconds, {}) for each in named]
         sequence = max(each.milliseconds for each in named)
         mapping = self._writer.mapping(named)
-        metadata = metadata_of(self._writer, self._columns, current, snapshots, refs, properties, sequence, mapping)
+        metadata = metadata_of(self._writer, self._columns, current, snapshots, refs, self._comment, sequence, mapping)
         shown = self._writer.metadata(0, metadata)
         self._writer.delete(self._writer.expired_days({each.day for each in named}))
         return shown
@@ -204,7 +183,7 @@ class HiveTable:
 
     def _check_formats(self, names: list[str], *, uncommitted: bool) -> None:
         """Raises RestError for partitions whose files have another format than the table's."""
-        table = f"{self._table.tableName}{DECORATION if uncommitted else ''}"
+        table = f"{self._table.tableName}{UNCOMMITTED_NAME if uncommitted else ''}"
         projection = GetProjectionsSpec(["values", "sd.inputFormat", "sd.serdeInfo.parameters"])
         for start in range(0, len(names), _NAMES_AT_ONCE):
             some = GetPartitionsFilterSpec(PartitionFilterMode.BY_NAMES, names[start : start + _NAMES_AT_ONCE])
@@ -242,16 +221,7 @@ class HiveTable:
 
     def _uncommitted(self, listed: Mapping[str, list[tuple[str, int, int]]]) -> ListName | None:
         """The snapshot with uncommitted partitions; None if the caller may not see these."""
-        if not self._columns.keys:
-            return None
-        request = SnapshotRequest(self._reference, partitions=[], limit=1, includeUncommitted=True)
-        try:
-            self._client.lake_get_snapshot(request)
-            return self._found(self._files(listed, uncommitted=True), ALL)
-        except WORKER_ERRORS as error:
-            if is_denied(error):
-                return None
-            raise
+        return self._if_allowed(lambda: self._found(self._files(listed, uncommitted=True), ALL))
 
     def _earlier(self, current: ListName, files: list[_File]) -> list[ListName]:
         """The earlier snapshots that were shown and all of whose files are in the table as they were then."""

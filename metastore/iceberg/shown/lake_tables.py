@@ -9,7 +9,7 @@ from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.formats.iceberg_overlays import FOLDER, PATH_ID
 from lake.protocol.hive import Table
 from lake.protocol.lake import Instant, ListInstantsRequest, SnapshotGone, SnapshotRequest, TableReference
-from metastore.iceberg.errors import WORKER_ERRORS, bad_request, is_denied
+from metastore.iceberg.errors import bad_request
 from metastore.iceberg.shown import manifests
 from metastore.iceberg.shown.bounds import Metrics
 from metastore.iceberg.shown.footers import Footer
@@ -25,6 +25,7 @@ from metastore.iceberg.shown.lake_files import (
     shown,
 )
 from metastore.iceberg.shown.manifests import Entry
+from metastore.iceberg.shown.shown_table import ShownTable
 from metastore.iceberg.shown.writing import (
     ALL,
     COMPACTED,
@@ -35,7 +36,6 @@ from metastore.iceberg.shown.writing import (
     ListName,
     Memory,
     Shown,
-    Writer,
     metadata_of,
     ref,
     snapshot_of,
@@ -56,38 +56,20 @@ _KEYS = "lake-metastore.merged"  # in the header of a manifest list: of the file
 Lease = Callable[[TableReference, int, bool], None]
 
 
-class LakeTable:
+class LakeTable(ShownTable):
     """One lake table as it is now."""
 
     def __init__(self, client: ThriftClient, warehouse: Warehouse, memory: Memory, table: Table, lease: Lease) -> None:
         """`lease`: keeps the files of a position from cleans."""
-        self._client = client
-        self._warehouse = warehouse
-        self._memory = memory
+        super().__init__(client, warehouse, memory, table, lake_columns(table))
         self._lease = lease
-        self._table = table
-        self._reference = TableReference(table.catName, table.dbName or "", table.tableName or "", table.id)
-        self._columns = lake_columns(table)
         self._instants: list[Instant] | None = None
 
     def shown(self) -> Shown:
         """The table's metadata. Raises RestError, SnapshotGone, and what a worker raises."""
-        head = self._client.lake_get_snapshot(
-            SnapshotRequest(self._reference, partitions=[], limit=1, includeUncommitted=False)
-        )
-        self._reference = self._reference.replace(id=head.tableId)
-        self._head = head.position or 0
-        self._oldest = self._client.lake_timeline_position(self._reference).oldestReadable or 0
         ignores_deletes = (self._table.parameters or {}).get("ignore-delete", "").strip().lower() == "true"
-        self._writer = Writer(
-            self._warehouse,
-            self._memory,
-            self._columns,
-            head.tableId or 0,
-            head.location or "",
-            self._check,
-            " without deletes" if ignores_deletes else "",
-        )
+        self._head = self._begin(" without deletes" if ignores_deletes else "").position or 0
+        self._oldest = self._client.lake_timeline_position(self._reference).oldestReadable or 0
         merged = self._writer.sizes(FOLDER.rpartition("/")[2])
         self._overlays = Overlays(self._writer.base, self._table.parameters or {}, merged)
         if not self._head:
@@ -160,21 +142,17 @@ class LakeTable:
 
     def _uncommitted(self, position: int) -> ListName | None:
         """The same with uncommitted partitions; None if the caller may not see these, or if they need merging."""
-        if not self._columns.keys:
-            return None
-        request = SnapshotRequest(self._reference, asOfPosition=position, partitions=[], limit=1)
-        try:
-            self._client.lake_get_snapshot(request.replace(includeUncommitted=True))
+
+        def found_or_made() -> ListName:
             if (found := self._find(position, ALL)) is not None:
                 return found
             with self._memory.place():
                 return self._make(Exact(position, {}), ALL)
+
+        try:
+            return self._if_allowed(found_or_made, position)
         except NeedsMerging:
             return None
-        except WORKER_ERRORS as error:
-            if is_denied(error):
-                return None
-            raise
 
     def _saved(self, position: int) -> ListName | None:
         """The position of a savepoint; None if it has log files."""
@@ -272,8 +250,7 @@ class LakeTable:
             "timeline.position": str(0 if current is None else current.position),
             "timeline.latest-position": str(self._head),
         }
-        if comment := (self._table.parameters or {}).get("comment"):
-            properties["comment"] = comment
+        properties |= self._comment
         if current is not None and current.position != self._head:
             lag = self._time_of(self._head) - current.milliseconds
             properties |= {"timeline.lag-positions": str(self._head - current.position), "timeline.lag-ms": str(lag)}

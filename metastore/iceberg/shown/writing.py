@@ -80,17 +80,17 @@ class ListName(NamedTuple):
     milliseconds: int
     kind: str
     place: str
-    types: str = ""
+    types: str
 
     def __str__(self) -> str:
-        parts = ["snap", str(self.position), str(self.milliseconds), self.kind, self.place, self.types]
-        return f"{self.day}/{'-'.join(filter(None, parts))}.avro"
+        parts = ("snap", str(self.position), str(self.milliseconds), self.kind, self.place, self.types)
+        return f"{self.day}/{'-'.join(parts)}.avro"
 
     @classmethod
     def of(cls, text: str) -> "ListName | None":
         day, _, name = text.rpartition("/")
         parts = name.removesuffix(".avro").split("-")
-        if len(parts) not in (5, 6) or parts[0] != "snap" or not (parts[1] + parts[2]).isdecimal():
+        if len(parts) != 6 or parts[0] != "snap" or not (parts[1] + parts[2]).isdecimal():
             return None
         return cls(day, int(parts[1]), int(parts[2]), *parts[3:])
 
@@ -414,7 +414,7 @@ class Writer:
 
         Bounds are read as the types that columns have now, and files without field ids by the names.
         """
-        if name.types in ("", self._types_hash):  # an earlier version made none
+        if name.types == self._types_hash:
             return True
         written: list[list[Any]] = self._memory.fact(
             f"{self.base} {name}", lambda: json.loads(header(self.read(str(name)), _TYPES) or "[]")

@@ -1,5 +1,6 @@
 """Converts names from clients to the stored form."""
 
+from lake.protocol.formats.commit_mode import UNCOMMITTED_NAME
 from lake.protocol.hive import InvalidOperationException, MetaException
 from metastore.store.engine.names import DatabaseName, TableName
 
@@ -7,9 +8,6 @@ DEFAULT_CATALOG = "hive"
 DEFAULT_DATABASE = "default"
 MAX_NAME = 128
 """Characters of a name, as in Hive's schema."""
-
-UNCOMMITTED = "@includeuncommit"
-"""The suffix of decorated names: `t@includeuncommit` is table `t` with its uncommitted partitions, read-only."""
 
 ICEBERG = "@iceberg"
 """The suffix of the name under which a table of another format is shown as Iceberg's, read-only."""
@@ -88,7 +86,7 @@ def base(name: TableName) -> TableName:
 
 def plain_table(table: str) -> str:
     """A table's own name in the stored form, from a name without a database."""
-    return normalized(table).removesuffix(UNCOMMITTED)
+    return normalized(table).removesuffix(UNCOMMITTED_NAME)
 
 
 def shown_as_iceberg(table: str | None) -> str | None:
@@ -99,4 +97,4 @@ def shown_as_iceberg(table: str | None) -> str | None:
 
 def is_decorated(name: TableName) -> bool:
     """Whether a name is decorated, so that it shows uncommitted partitions."""
-    return name.table.endswith(UNCOMMITTED)
+    return name.table.endswith(UNCOMMITTED_NAME)

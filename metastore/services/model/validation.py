@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from lake.protocol.formats.commit_mode import UNCOMMITTED_NAME
 from lake.protocol.hive import FieldSchema, MetaException
 from metastore.services.model import names as given
 from metastore.services.model.names import MAX_NAME
@@ -32,7 +33,7 @@ def is_table_name(name: str) -> bool:
     It must not be blank, nor a decorated name (`t@includeuncommit`, `t@iceberg`).
     """
     kept = given.normalized(name)
-    decorated = kept.endswith((given.UNCOMMITTED, given.ICEBERG))
+    decorated = kept.endswith((UNCOMMITTED_NAME, given.ICEBERG))
     return bool(kept) and _SPECIAL_NAME.fullmatch(name) is not None and not decorated
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lake.tables.lake import LakeTable
 from tests.lake.spark.lake import Lake
-from tests.lake.spark.test_streams import CUSTOMERS, Source, keyed, source, state, streamed, written
+from tests.lake.spark.test_streams import CUSTOMERS, Source, keyed, source, state, written
 from tests.spark.session import SparkError
 
 __all__ = ["source"]
@@ -74,19 +74,6 @@ write_stream(stream, {table.name!r}, {source.checkpoint!r}, operation="upsert", 
 """
         )
     assert state(lake.client.table(table.name)) == {}
-
-
-def test_a_reading_stream_ends_with_its_table(lake: Lake, table: LakeTable, tmp_path: Path) -> None:
-    checkpoint = str(tmp_path / "c")
-    lake.write(table, "rows_of([1, 2])")
-    assert len(streamed(lake, table, checkpoint)) == 1
-    lake.spark.sql(f"DROP TABLE {table.name}")
-    new = lake.table("t", "id BIGINT, name STRING, dt STRING", "dt")
-    for id in range(3):
-        lake.write(new, f"rows_of([{id}])")
-    with pytest.raises(SparkError, match=r"has read another table .* Start the query with a new checkpoint"):
-        streamed(lake, new, checkpoint)
-    assert [[row[1] for row in rows] for rows in streamed(lake, new, f"{checkpoint}2")] == [[0, 1, 2]]
 
 
 @pytest.mark.parametrize(

@@ -77,17 +77,23 @@ def test_an_unchanged_piece_is_not_looked_at_again(tmp_path: Path) -> None:
     assert len(list((tmp_path / "t" / ".iceberg" / two.day).glob("*-m.avro"))) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["20260101/snap-7-1000-r-abc.avro", "20260101/snap-7-1000-u-abc-0123abcd.avro"],
-)
-def test_names_of_lists(name: str) -> None:
+def test_names_of_lists() -> None:
+    name = "20260101/snap-7-1000-u-abc-0123abcd.avro"
     found = ListName.of(name)
     assert found is not None and str(found) == name
     assert found.snapshot % (1 << 62) == 7
 
 
-@pytest.mark.parametrize("name", ["x", "20260101/snap-7-r-abc.avro", "20260101/snap-a-1-r-abc.avro", "d/0-m.avro"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x",
+        "20260101/snap-7-1000-r-abc.avro",
+        "20260101/snap-7-r-abc.avro",
+        "20260101/snap-a-1-r-abc.avro",
+        "d/0-m.avro",
+    ],
+)
 def test_other_names(name: str) -> None:
     assert ListName.of(name) is None
 

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.types.StructField;
@@ -23,6 +24,16 @@ final class ColumnNames {
     private final Map<Long, Map<String, String>> known = new HashMap<>();
 
     private ColumnNames() {}
+
+    /** Columns with their names in lower case, all of which may be null. */
+    static StructType lower(StructType columns) {
+        List<StructField> found = new ArrayList<>();
+        for (StructField each : columns.fields()) {
+            // Nested fields that are not needed may have been left out of the type.
+            found.add(new StructField(each.name().toLowerCase(Locale.ROOT), each.dataType(), true, each.metadata()));
+        }
+        return new StructType(found.toArray(new StructField[0]));
+    }
 
     static ColumnNames of(Map<String, String> properties) {
         ColumnNames found = new ColumnNames();

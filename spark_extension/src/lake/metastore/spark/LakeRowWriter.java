@@ -29,7 +29,7 @@ import org.apache.spark.sql.types.StructType;
  * several partitions in between perhaps; see {@link PlaceFunction}. Those of a bucket are in memory.
  */
 final class LakeRowWriter extends UpdatingWriter<InternalRow> {
-    private static final String NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__";
+    static final String NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__";
 
     /** What a task has written. */
     static final class Written implements WriterCommitMessage {
@@ -106,6 +106,24 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
                 rawPartitions[i] = defined.get(partitionColumns.get(i));
             }
         }
+
+        /** By column of the batch, what checks its texts, see {@link LakeRowWriter#check}. */
+        Expression[] checks() {
+            return checksOf(places, types, raw);
+        }
+
+        /** The same by partition column. */
+        Expression[] partitionChecks() {
+            return checksOf(partitions, partitionTypes, rawPartitions);
+        }
+
+        private static Expression[] checksOf(int[] places, DataType[] types, DataType[] raw) {
+            Expression[] found = new Expression[places.length];
+            for (int i = 0; i < found.length; i++) {
+                found[i] = check(places[i], types[i], raw[i]);
+            }
+            return found;
+        }
     }
 
     /** The rows of one bucket. */
@@ -151,19 +169,12 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         rowKeys = new RowKeys(table, batch);
         deleted = batch.size() - 1;
         keys = rowKeys.columns;
-        checks = new Expression[rowColumns.places.length];
-        for (int i = 0; i < checks.length; i++) {
-            checks[i] = check(rowColumns.places[i], rowColumns.types[i], rowColumns.raw[i]);
-        }
-        partitionChecks = new Expression[rowColumns.partitions.length];
-        for (int i = 0; i < partitionChecks.length; i++) {
-            partitionChecks[i] =
-                    check(rowColumns.partitions[i], rowColumns.partitionTypes[i], rowColumns.rawPartitions[i]);
-        }
+        checks = rowColumns.checks();
+        partitionChecks = rowColumns.partitionChecks();
     }
 
     /** Checks the length of texts, and fills CHARs up; null for other types. */
-    static Expression check(int place, DataType type, DataType raw) {
+    private static Expression check(int place, DataType type, DataType raw) {
         return place < 0 || !CharVarcharUtils.hasCharVarchar(raw)
                 ? null
                 : CharVarcharUtils.stringLengthCheck(new BoundReference(place, type, true), raw);

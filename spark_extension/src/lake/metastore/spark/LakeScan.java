@@ -6,7 +6,6 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
@@ -254,21 +253,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         Set<Map<String, String>> namings = new HashSet<>();
         buckets.forEach(bucket -> bucket.forEach(file -> namings.add(names.inFile(file.completedAt))));
         return LakeReaders.of(
-                session, table, lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged, namings);
+                session, table, ColumnNames.lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged, namings);
     }
 
     /** Whether the rows of a bucket are more than its base file, or its columns have other names there. */
     private boolean needsMerging(List<SnapshotFile> bucket) {
         return SnapshotFile.needMerging(bucket)
                 || bucket.stream().anyMatch(file -> !names.inFile(file.completedAt).isEmpty());
-    }
-
-    private static StructType lower(StructType columns) {
-        List<StructField> found = new ArrayList<>();
-        for (StructField each : columns.fields()) {
-            // Nested fields that are not needed may have been left out of the type.
-            found.add(new StructField(each.name().toLowerCase(Locale.ROOT), each.dataType(), true, each.metadata()));
-        }
-        return new StructType(found.toArray(new StructField[0]));
     }
 }

@@ -402,18 +402,29 @@ final class LakeTable
 
     /** The completed instants of some actions, the archived ones too. */
     List<Metastore.Answer> completed(String... actions) {
+        return pagesOf(
+                new Metastore.Struct()
+                        .with(1, reference())
+                        .with(2, Arrays.asList(actions))
+                        .with(3, Collections.singletonList("completed"))
+                        .with(8, true));
+    }
+
+    /** All instants of its timeline that aren't archived. */
+    List<Metastore.Answer> instants() {
+        try {
+            return pagesOf(new Metastore.Struct().with(1, reference(identifier(), id)));
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
+        }
+    }
+
+    /** All instants that a ListInstantsRequest asks for: the metastore answers with a bounded number at once. */
+    private List<Metastore.Answer> pagesOf(Metastore.Struct request) {
         List<Metastore.Answer> found = new ArrayList<>();
         String after = null;
         while (true) {
-            Metastore.Struct request =
-                    new Metastore.Struct()
-                            .with(1, reference())
-                            .with(2, Arrays.asList(actions))
-                            .with(3, Collections.singletonList("completed"))
-                            .with(4, after)
-                            .with(6, INSTANTS)
-                            .with(8, true);
-            List<Metastore.Answer> page = list("lake_list_instants", request);
+            List<Metastore.Answer> page = list("lake_list_instants", request.with(4, after).with(6, INSTANTS));
             if (page.size() < INSTANTS) {
                 found.addAll(page);
                 return found;
@@ -423,15 +434,6 @@ final class LakeTable
             page.removeIf(each -> each.text(1).equals(last));
             found.addAll(page);
             after = page.get(page.size() - 1).text(1);
-        }
-    }
-
-    /** All instants of its timeline that aren't archived. */
-    List<Metastore.Answer> instants() {
-        try {
-            return list("lake_list_instants", new Metastore.Struct().with(1, reference(identifier(), id)));
-        } catch (Metastore.Failed failed) {
-            throw Errors.analysis(failed.getMessage());
         }
     }
 

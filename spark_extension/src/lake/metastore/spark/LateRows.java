@@ -60,7 +60,7 @@ final class LateRows {
             instant.complete(completion.apply(files));
             return;
         }
-        // The query knows the properties of when it began. Who made partitions turn ready since is found by the refusal.
+        // The query knows the properties of when it began. If the table got others since, the completion is refused.
         boolean asksFirst = table.makesReadyLater();
         Set<String> partitions = new TreeSet<>();
         files.stream().filter(file -> !file.partition.isEmpty()).forEach(file -> partitions.add(file.partition));

@@ -26,8 +26,6 @@ import org.apache.spark.sql.types.StructType;
 
 /** Writes the rows of a task into files of a table without a primary key, a file for each run of rows of one partition. */
 final class PlainRowWriter implements DataWriter<InternalRow> {
-    private static final String NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__";
-
     /** How rows become files. Sent to executors. */
     static final class Files implements Serializable {
         private static final long serialVersionUID = 1;
@@ -55,16 +53,16 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
         /** {@code rows}: their columns. */
         static Files of(SparkSession session, LakeTable table, BucketWriter.Target target, StructType rows) {
             StructType data = table.dataSchema();
-            StructType batch = lower(data).add(KeyedTable.DELETED, DataTypes.BooleanType, true);
+            StructType batch = ColumnNames.lower(data).add(KeyedTable.DELETED, DataTypes.BooleanType, true);
             StructType definition = table.definition.v1Table().schema();
             LakeRowWriter.Columns columns =
                     new LakeRowWriter.Columns(rows, batch, table.partitionColumns(), definition);
             for (int i = 0; i < columns.partitionTypes.length; i++) {
                 checkPartition(table, table.partitionColumns().get(i), columns.partitionTypes[i]);
             }
-            Map<String, Integer> ids = BucketWriter.ids(table.columnNames(), lower(data));
+            Map<String, Integer> ids = BucketWriter.ids(table.columnNames(), ColumnNames.lower(data));
             StructType stored = new StructType();
-            StructType withIds = BucketWriter.withIds(lower(data).asNullable(), ids);
+            StructType withIds = BucketWriter.withIds(ColumnNames.lower(data).asNullable(), ids);
             for (int i = 0; i < data.size(); i++) {
                 StructField each = withIds.apply(i);
                 stored = stored.add(new StructField(data.apply(i).name(), each.dataType(), true, each.metadata()));
@@ -89,14 +87,6 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
         }
     }
 
-    static StructType lower(StructType columns) {
-        StructType found = new StructType();
-        for (StructField each : columns.fields()) {
-            found = found.add(new StructField(each.name().toLowerCase(Locale.ROOT), each.dataType(), true, each.metadata()));
-        }
-        return found;
-    }
-
     private final Files files;
     private final String prefix;
     private final Expression[] checks;
@@ -114,18 +104,11 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
     /** {@code task}: its number in the job. */
     PlainRowWriter(Files files, int task) {
         this.files = files;
-        sources = new SourceTimes(lower(files.stored), files.target.eventTime, files.target.source);
+        sources = new SourceTimes(ColumnNames.lower(files.stored), files.target.eventTime, files.target.source);
         prefix = String.format(Locale.ROOT, "part-%05d-%s", task, UUID.randomUUID());
         LakeRowWriter.Columns columns = files.columns;
-        checks = new Expression[columns.places.length];
-        for (int i = 0; i < checks.length; i++) {
-            checks[i] = LakeRowWriter.check(columns.places[i], columns.types[i], columns.raw[i]);
-        }
-        partitionChecks = new Expression[columns.partitions.length];
-        for (int i = 0; i < partitionChecks.length; i++) {
-            partitionChecks[i] =
-                    LakeRowWriter.check(columns.partitions[i], columns.partitionTypes[i], columns.rawPartitions[i]);
-        }
+        checks = columns.checks();
+        partitionChecks = columns.partitionChecks();
     }
 
     @Override
@@ -156,7 +139,7 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
         String path = (partition.isEmpty() ? "" : partition + "/") + name + ".parquet";
         uri = files.target.directory + "/" + path;
         output = files.files.create(uri, files.stored);
-        times = new EventTimes(lower(files.stored), files.target.eventTime);
+        times = new EventTimes(ColumnNames.lower(files.stored), files.target.eventTime);
         rows = 0;
     }
 
@@ -195,7 +178,7 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
                 value = partitionChecks[i].eval(row);
             }
             String text = LakeRowWriter.text(value, type);
-            String shown = text == null || text.isEmpty() ? NULL_PARTITION : text;
+            String shown = text == null || text.isEmpty() ? LakeRowWriter.NULL_PARTITION : text;
             found.append(i == 0 ? "" : "/").append(LakeRowWriter.part(files.partitionColumns.get(i), shown));
         }
         return found.toString();

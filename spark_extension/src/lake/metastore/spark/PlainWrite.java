@@ -4,7 +4,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -104,8 +103,8 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
             String eventTime = LakeWrite.column(info, LakeWrite.EVENT_TIME);
             String source = LakeWrite.column(info, LakeWrite.SOURCE_COLUMN);
             if (eventTime != null) {
-                EventTimes.check(table.name(), PlainRowWriter.lower(table.dataSchema()), eventTime);
-                SourceTimes.check(table.name(), PlainRowWriter.lower(table.dataSchema()), source);
+                EventTimes.check(table.name(), ColumnNames.lower(table.dataSchema()), eventTime);
+                SourceTimes.check(table.name(), ColumnNames.lower(table.dataSchema()), source);
             }
             instant = table.begin(replaces ? "replacecommit" : "commit");
             try {

@@ -44,6 +44,21 @@ final class WrittenFile implements Serializable {
             EventTimes times,
             List<String> columns,
             byte[] statistics) {
+        this(partition, fileGroup, slice, path, kind, size, rows, times.least, times.greatest, columns, statistics);
+    }
+
+    private WrittenFile(
+            String partition,
+            String fileGroup,
+            String slice,
+            String path,
+            String kind,
+            long size,
+            long rows,
+            Long minEventTime,
+            Long maxEventTime,
+            List<String> columns,
+            byte[] statistics) {
         this.partition = partition;
         this.fileGroup = fileGroup;
         this.slice = slice;
@@ -51,29 +66,16 @@ final class WrittenFile implements Serializable {
         this.kind = kind;
         this.size = size;
         this.rows = rows;
-        this.minEventTime = times.least;
-        this.maxEventTime = times.greatest;
+        this.minEventTime = minEventTime;
+        this.maxEventTime = maxEventTime;
         this.columns = columns;
         this.statistics = statistics;
     }
 
-    private WrittenFile(WrittenFile file, String partition) {
-        this.partition = partition;
-        fileGroup = file.fileGroup;
-        slice = file.slice;
-        path = file.path;
-        kind = file.kind;
-        size = file.size;
-        rows = file.rows;
-        minEventTime = file.minEventTime;
-        maxEventTime = file.maxEventTime;
-        columns = file.columns;
-        statistics = file.statistics;
-    }
-
     /** The same file in another partition. */
     WrittenFile in(String other) {
-        return new WrittenFile(this, other);
+        return new WrittenFile(
+                other, fileGroup, slice, path, kind, size, rows, minEventTime, maxEventTime, columns, statistics);
     }
 
     Metastore.Struct struct() {
