@@ -1,6 +1,8 @@
 # `make` lists what there is.
 SHELL := /bin/bash
 PY := .venv/bin/python
+# Tests start a thousand processes, each of which would compile all modules.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests setup-logins setup-bench demo test test-fast test-long interop bench lint generate site release lock clean
 

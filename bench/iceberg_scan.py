@@ -30,8 +30,8 @@ def compare(directory: Path, url: URL, rows: int, rounds: int) -> Comparison:
     about = f"{rows:,} rows in 8 buckets. A query by DuckDB, again and again, in turn."
     section = Comparison("A scan by DuckDB", about, ("the files", "the table"), charted=False)
     directory.mkdir()
-    options = ("--database-url", url.render_as_string(hide_password=False), "--log-level", "warning")
-    with MetastoreServer(directory / "data", *options, "--http-port", "0") as server, LakeClient(server.uri) as lake:
+    options = ("--database-url", url.render_as_string(hide_password=False), "--http-port", "0")
+    with MetastoreServer(directory / "data", *options) as server, LakeClient(server.uri) as lake:
         with noted(f"writing a table of {rows:,} rows"):
             table = _filled(lake, rows)
         snapshot = table.snapshot()

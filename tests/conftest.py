@@ -16,7 +16,7 @@ from tests.support.reference4 import Hive4Reference
 from tests.support.server import MetastoreServer
 from tests.support.target import Target
 
-pytest_plugins = ["tests.support.method_record", "tests.support.scheduling", "tests.support.fast"]
+pytest_plugins = [f"tests.support.{name}" for name in ("method_record", "sampling", "scheduling", "fast")]
 
 settings.register_profile("tests", deadline=None)  # how long an example takes depends on what else the machine does
 settings.load_profile("tests")

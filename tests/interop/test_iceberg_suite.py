@@ -1,8 +1,9 @@
 """Iceberg's own tests of its Hive catalog, unchanged, against our server.
 
 All classes meet one server, each in a JVM of its own. Meanwhile a client of the REST catalog makes, changes and drops
-tables of its own there, and loads those of the tests. One class of theirs is replaced: `TestHiveMetastore`, which would
-start Hive's server. With `--target hive` nothing is replaced and Hive's server runs, as a control.
+tables in another catalog there, since the tests drop all databases of theirs, and loads the tables of the tests. One
+class of theirs is replaced: `TestHiveMetastore`, which would start Hive's server. With `--target hive` nothing is
+replaced and Hive's server runs, as a control.
 """
 
 import os
@@ -17,6 +18,8 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError, NoSuchNamespaceError, NoSuchTableError, ServerError
 
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import Catalog, CreateCatalogRequest
 from metastore.iceberg.routes import BASE
 from tests.interop import java, suites
 from tests.support.exposition import http_address
@@ -131,10 +134,14 @@ def by_rest(server: MetastoreServer) -> Iterator[list[int]]:
 
     def work() -> None:
         try:
-            catalog = RestCatalog("beside", uri=f"{http_address(server)}{BASE}")
-            catalog.create_namespace("beside")
+            uri = f"{http_address(server)}{BASE}"
+            with ThriftClient(server.uri) as client:
+                place = f"file:{server.data_dir}/beside"
+                client.create_catalog(CreateCatalogRequest(Catalog("beside", None, place)))
+            own, theirs = RestCatalog("beside", uri=uri, warehouse="beside"), RestCatalog("hive", uri=uri)
+            own.create_namespace("n")
             while not ended.wait(0.05):
-                rounds.append(_round(catalog, len(rounds)))
+                rounds.append(_round(own, theirs, len(rounds)))
         except BaseException as error:
             failures.append(error)
 
@@ -148,20 +155,20 @@ def by_rest(server: MetastoreServer) -> Iterator[list[int]]:
     assert not failures, failures
 
 
-def _round(catalog: RestCatalog, number: int) -> int:
-    """Returns how many tables of others it loaded."""
-    name = f"beside.t{number}"
-    table = catalog.create_table(name, pa.schema([("id", pa.int64())]))
+def _round(own: RestCatalog, theirs: RestCatalog, number: int) -> int:
+    """Returns how many tables of the tests it loaded."""
+    name = f"n.t{number}"
+    table = own.create_table(name, pa.schema([("id", pa.int64())]))
     with table.transaction() as change:
         change.set_properties({"round": str(number)})
-    assert catalog.load_table(name).properties["round"] == str(number)
-    catalog.rename_table(name, f"{name}_renamed")
-    catalog.drop_table(f"{name}_renamed")
+    assert own.load_table(name).properties["round"] == str(number)
+    own.rename_table(name, f"{name}_renamed")
+    own.drop_table(f"{name}_renamed")
     loaded = 0
-    for namespace in catalog.list_namespaces():
+    for namespace in theirs.list_namespaces():
         try:
-            for each in catalog.list_tables(namespace):
-                catalog.load_table(each)
+            for each in theirs.list_tables(namespace):
+                theirs.load_table(each)
                 loaded += 1
         except (NoSuchNamespaceError, NoSuchTableError, ServerError, BadRequestError):
             continue  # the tests drop them meanwhile, and write metadata that can't be read

@@ -96,6 +96,7 @@ HIDDEN_FROM = {
 IN_OTHER_WAYS = ("nobody, a database", "a reader of another table")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("role", HIDDEN_FROM, ids=list(HIDDEN_FROM))
 def test_what_is_hidden_looks_like_what_is_missing(users: Users, root: ThriftClient, role: str) -> None:
     """The same bytes, but for the names that the caller sent, also after an administrator had a reply kept.

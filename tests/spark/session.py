@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -33,18 +34,18 @@ def require(line: str) -> None:
 def mark_spark_tests(
     items: Sequence[pytest.Item], directory: Path, on_older_line: Callable[[str], bool] = lambda test: True
 ) -> None:
-    """Marks the tests below a directory. Each line has a case of each test; the newer one has all of them, unless there
-    is time for all of both. `on_older_line`: whether a test has any case on the older line in an ordinary run."""
-    seen: set[str] = set()
+    """Marks the tests below a directory. An ordinary run has half of a test's cases on the newer line, and one on the
+    older, if `on_older_line` says so. Which, depends on their names alone."""
+    cases: dict[tuple[str, bool], list[pytest.Item]] = {}
     for item in items:
-        if directory not in item.path.parents:
-            continue
-        item.add_marker(pytest.mark.spark)
-        if "spark3.5" in item.name:
-            test = item.nodeid.partition("[")[0]
-            if test in seen or not on_older_line(test):
-                item.add_marker(pytest.mark.long)
-            seen.add(test)
+        if directory in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+            if item.get_closest_marker("long") is None:
+                cases.setdefault((item.nodeid.partition("[")[0], "spark3.5" in item.name), []).append(item)
+    for (test, is_older), found in cases.items():
+        most = int(on_older_line(test)) if is_older else (len(found) + 1) // 2
+        for item in sorted(found, key=lambda each: zlib.crc32(each.nodeid.encode()))[most:]:
+            item.add_marker(pytest.mark.long)
 
 
 class SparkError(Exception):

@@ -26,6 +26,7 @@ def pair(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSes
     sessions[0].sql(f"DROP DATABASE {name} CASCADE")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "layout",
     ["USING parquet PARTITIONED BY (k)", "USING orc PARTITIONED BY (k)", "PARTITIONED BY (k STRING) STORED AS PARQUET"],

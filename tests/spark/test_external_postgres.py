@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.spark.session import SparkSession, require
 from tests.support.server import MetastoreServer
 
 
+@pytest.mark.long
 def test_an_external_database_and_a_killed_server(postgres_url: str, tmp_path: Path) -> None:
     require("4")
     with MetastoreServer(tmp_path / "data", "--database-url", postgres_url) as server:

@@ -51,6 +51,7 @@ def filled(spark: SparkSession, database: str, layout: str) -> str:
 
 
 @every_layout
+@pytest.mark.sampled(2)
 def test_inserts_with_static_and_dynamic_keys(spark: SparkSession, layout: str) -> None:
     spark.sql(layout)
     spark.sql("INSERT INTO t PARTITION (country = 'de', day = 1) VALUES (1), (2)")
@@ -70,6 +71,7 @@ def test_inserts_with_static_and_dynamic_keys(spark: SparkSession, layout: str) 
 
 
 @every_layout
+@pytest.mark.sampled(2)
 def test_overwrite(spark: SparkSession, filled: str) -> None:
     spark.sql("INSERT OVERWRITE TABLE t PARTITION (country = 'de', day = 1) VALUES (99)")
     assert spark.sql("SELECT v FROM t WHERE country = 'de' AND day = 1") == [[99]]
@@ -97,6 +99,7 @@ def test_overwriting_everything_drops_partitions_of_spark_tables(spark: SparkSes
 
 
 @every_layout
+@pytest.mark.sampled(2)
 def test_keys_that_need_escaping(spark: SparkSession, layout: str) -> None:
     keys = ["a b", "c/d", "e=f", "g%h", "ünï", "quote'", 'double"', "col:on", "back\\slash", "[x]", "#", "*", "?"]
     rows = ", ".join(

@@ -43,6 +43,7 @@ COLUMNS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("layout", FORMATS.values(), ids=FORMATS)
 def test_rows_come_back(spark: SparkSession, layout: str) -> None:
     spark.sql(f"CREATE TABLE t (id INT COMMENT 'a number', name STRING) {layout}")

@@ -18,11 +18,11 @@ NUMBERS = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The jar is the same for both lines: on the older one a third of the tests does, and all of the shells'.
+    # The jar is the same for both lines: on the older one a sixth of the tests does.
     mark_spark_tests(
         items,
         Path(__file__).parent,
-        on_older_line=lambda test: "test_shells" in test or zlib.crc32(test.encode()) % 3 == 0,
+        on_older_line=lambda test: zlib.crc32(test.encode()) % 6 == 0,
     )
 
 

@@ -124,6 +124,7 @@ def test_uncommitted_partitions_and_leases(spark: SparkSession, database: str, l
     assert [each.position for each in lake.leases(table) if each.onwards] == [0]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "engine", [pytest.param(each, marks=() if each in OFTEN else pytest.mark.long) for each in [*ENGINES, *MORE]]
 )

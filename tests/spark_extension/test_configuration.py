@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession as PySparkSession
 
 from lake.protocol.errors import UserError
 from lake.spark import configure, jar
-from tests.spark.session import LINES, ROOT, SparkSession
+from tests.spark.session import ROOT, SparkSession
 from tests.spark_extension.conftest import LAYOUTS, fill, spark_of
 from tests.spark_extension.lake import Lake
 from tests.support.server import MetastoreServer
@@ -93,7 +93,7 @@ def test_the_warehouse_is_the_servers(metastore_server: MetastoreServer, lake: L
         configure(PySparkSession.builder, "lake:1")
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", [pytest.param("3.5", marks=pytest.mark.long), "4"])
 def test_it_is_built_once(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", str(spark_of(line)))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -27,6 +27,7 @@ def answer(spark: SparkSession, database: str, query: str, table: str = "source"
     return spark.sql(Template(query).substitute(t=table, db=database, on=ON, off=OFF, long="x" * 100_000))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("hint", "seen"),
     [
@@ -134,6 +135,7 @@ SCOPES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("scope", SCOPES)
 def test_scopes(spark: SparkSession, readable: str, scope: str) -> None:
     query, expected = SCOPES[scope]

@@ -212,6 +212,7 @@ SAMPLE = ("by sequence", "removing", "aggregation")
 """Engines of an ordinary run: the others have the rules of these."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "engine", [each if each in SAMPLE else pytest.param(each, marks=pytest.mark.long) for each in ENGINES]
 )

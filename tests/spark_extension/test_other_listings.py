@@ -55,6 +55,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("table")
 def test_the_extension_hides(spark: SparkSession) -> None:
     spark.sql("CREATE TEMPORARY VIEW seen AS SELECT id FROM t")
@@ -67,6 +68,7 @@ def test_the_extension_hides(spark: SparkSession) -> None:
         spark.sql("DROP VIEW seen")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("table")
 def test_the_reader_hides(spark: SparkSession, database: str) -> None:
     code = "from lake.spark.reading import read_table\n"

@@ -19,6 +19,7 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, lake: Lake, datab
     return "t"
 
 
+@pytest.mark.sampled(3)
 def test_hinted_reads_see_a_partition_grow(spark: SparkSession, table: str) -> None:
     assert spark.value(f"SELECT {ON} sum(id) FROM t") == 13
     for more in (1, 2, 3):
@@ -28,6 +29,7 @@ def test_hinted_reads_see_a_partition_grow(spark: SparkSession, table: str) -> N
         assert spark.value("SELECT sum(id) FROM t") == 3
 
 
+@pytest.mark.sampled(3)
 def test_what_is_selected_for_a_write(spark: SparkSession, table: str) -> None:
     spark.sql(f"CREATE TABLE copy USING parquet AS SELECT {ON} id FROM t")
     assert spark.value("SELECT sum(id) FROM copy") == 13

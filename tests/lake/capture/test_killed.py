@@ -56,6 +56,7 @@ def filled(source: Source) -> None:
     source.run("INSERT INTO t SELECT n, 0, repeat(md5(n::text), 100) FROM generate_series(1, 30) n")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_capture_that_is_killed(source: Source, metastore_server: MetastoreServer, step: str) -> None:
     filled(source)

@@ -24,6 +24,7 @@ KINDS = pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 
 
 @KINDS
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("producer", "engine"), FITTING)
 def test_histories(new_table: NewTable, producer: str, engine: str, kind: str) -> None:
     run(new_table, engine, kind, 7, steps=10, producer=producer)

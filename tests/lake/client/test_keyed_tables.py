@@ -39,6 +39,7 @@ def run(
     history.check()
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("engine", TABLES)
 def test_histories(new_table: NewTable, engine: str, kind: str) -> None:
@@ -46,6 +47,7 @@ def test_histories(new_table: NewTable, engine: str, kind: str) -> None:
         run(new_table, engine, kind, seed, steps=10)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str) -> None:
@@ -57,6 +59,7 @@ def test_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str
 FAMILIES = {"column-families": "left:a; right:b"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("producer", ["none", "lookup"])
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_histories_of_column_families(new_table: NewTable, engine: str, producer: str) -> None:
@@ -88,6 +91,7 @@ def test_many_histories(new_table: NewTable, engine: str, kind: str) -> None:
         run(new_table, engine, kind, 1000 + seed, steps=5 + seed % 20)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize(
     ("engine", "key"),

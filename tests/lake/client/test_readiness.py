@@ -65,6 +65,7 @@ def reopen(lake: LakeTable, *names: str) -> None:
     lake.client.call(lambda opened: opened.lake_reopen_partitions(request))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("engine", ["latest", "partial update"])
 def test_histories(new_table: NewTable, engine: str, kind: str) -> None:
@@ -80,6 +81,7 @@ def test_many_histories(new_table: NewTable, engine: str, kind: str) -> None:
         run(new_table, engine, kind, 1000 + seed, steps=10 + seed % 20)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 def test_histories_with_changelogs(new_table: NewTable, kind: str) -> None:
     for seed in range(2):

@@ -73,6 +73,7 @@ def run(queries: Mapping[str, str], seed: int, refreshes: int = 4) -> None:
                 warehouse.change(name, rows[name])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.long) for each in QUERIES]
 )
@@ -92,6 +93,7 @@ def run_random(seed: int) -> None:
     run(queries, seed)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_layers(seed: int) -> None:
     run_random(seed)

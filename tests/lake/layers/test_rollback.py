@@ -87,6 +87,7 @@ STAGES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_rollback_that_is_killed(shop: Shop, metastore_server: MetastoreServer, stage: str) -> None:
     filled(shop)

@@ -41,6 +41,7 @@ def test_a_source_that_had_no_rows_was_made_again(shop: Shop) -> None:
     shop.check()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("stage", ["computed", "written"])
 @pytest.mark.parametrize("name", ["orders", "details"])
 def test_tables_that_are_made_again_during_a_refresh(shop: Shop, stage: str, name: str) -> None:

@@ -101,6 +101,7 @@ def test_functions_and_texts_stay_as_they_were_written(spark: SparkSession) -> N
     assert whole == "v full"  # the names of fields would be those of an operator's columns
 
 
+@pytest.mark.long
 def test_definitions_of_other_kinds(spark: SparkSession) -> None:
     """Temporary views, flows that append, logs, expectations and definitions in Python are compared alike."""
     flow = "CREATE STREAMING TABLE e AS SELECT id FROM STREAM(t); CREATE FLOW f AS INSERT INTO e BY NAME {};"
@@ -171,6 +172,7 @@ ACCEPTED = [
 ]
 
 
+@pytest.mark.long
 def test_what_means_the_same_is_accepted(spark: SparkSession) -> None:
     some = ("commas", "using grouped", "union", "having", "global left", "latest", "cte twice", "whole within")
     queries = [*ACCEPTED, *(QUERIES[name] for name in some)]

@@ -225,6 +225,7 @@ def test_a_hundred_plans_after_an_outage(server: MetastoreServer, lake: LakeClie
     assert set(values(table).values()) == {1}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "point", ["before", pytest.param("planned", marks=pytest.mark.long), "during", "completed", "finished"]
 )
@@ -272,6 +273,7 @@ class Waiting(ArrowExecutor):
         raise Stopped
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", ["cancel", "pause", "stop"])
 def test_running_jobs_stop(server: MetastoreServer, lake: LakeClient, how: str) -> None:
     table = merge_on_read(lake)

@@ -99,6 +99,7 @@ def run(lake: Lake, seed: int, steps: int) -> None:
         raise AssertionError(f"seed {seed}, {properties}: {error}") from error
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.long) for each in (1, 2))])
 def test_a_history(lake: Lake, seed: int) -> None:
     run(lake, seed, steps=7)

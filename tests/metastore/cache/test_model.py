@@ -53,6 +53,7 @@ MANY = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("bounds", FEW, ids=str)
 def test_no_read_is_wrong(bounds: Bounds) -> None:
     assert search(Protocol(), bounds).story is None

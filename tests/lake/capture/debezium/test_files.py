@@ -163,6 +163,7 @@ OTHER_COLUMNS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", OTHER_COLUMNS)
 def test_columns_by_which_older_messages_are_not_read(landing: Landing, what: str) -> None:
     keys = {"public.orders": ("id",)}
@@ -226,6 +227,7 @@ WITHOUT_VALUE = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("what", WITHOUT_VALUE)
 def test_a_large_value_that_no_message_has(landing: Landing, what: str) -> None:
     landing.write("1.json", *WITHOUT_VALUE[what])
@@ -250,6 +252,7 @@ def test_a_placeholder_that_the_connector_was_given(landing: Landing) -> None:
     assert found[1:] == [('{"id":1}', ["note"]), (f'{{"id":2,"note":"{UNAVAILABLE}"}}', None)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("step", "count"), [("reading", 1), ("before", 1), ("before", 2), ("completed", 1)])
 def test_a_capture_that_is_killed(landing: Landing, metastore_server: MetastoreServer, step: str, count: int) -> None:
     landing.write("1.json", *[order("c", each, "a") for each in range(1_500)])
