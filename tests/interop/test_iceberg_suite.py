@@ -135,7 +135,7 @@ def by_rest(server: MetastoreServer) -> Iterator[list[int]]:
     def work() -> None:
         try:
             uri = f"{http_address(server)}{BASE}"
-            with ThriftClient(server.uri) as client:
+            with ThriftClient(server.host, server.port) as client:
                 place = f"file:{server.data_dir}/beside"
                 client.create_catalog(CreateCatalogRequest(Catalog("beside", None, place)))
             own, theirs = RestCatalog("beside", uri=uri, warehouse="beside"), RestCatalog("hive", uri=uri)

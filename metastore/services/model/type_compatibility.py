@@ -1,6 +1,7 @@
 """Compatible changes of column types: the stored values can be read as the new type.
 
-This is Hive's rule for hive.metastore.disallow.incompatible.col.type.changes: implicit conversion, by position.
+This is Hive's rule for hive.metastore.disallow.incompatible.col.type.changes: implicit conversion, by position. Of
+tables whose files tell their columns by ids or names, it is by name.
 """
 
 import re
@@ -38,3 +39,13 @@ def incompatible(old: Sequence[FieldSchema] | None, new: Sequence[FieldSchema] |
     """The new names of the columns whose type isn't compatible with that of the old column at the same position."""
     pairs = zip(old or (), new or (), strict=False)
     return [after.name or "" for before, after in pairs if not compatible(before.type, after.type)]
+
+
+def incompatible_by_name(old: Sequence[FieldSchema] | None, new: Sequence[FieldSchema] | None) -> list[str]:
+    """The columns whose type isn't compatible with that of the old column of the same name, if there is one."""
+    before = {(each.name or "").lower(): each.type for each in old or ()}
+    return [
+        each.name or ""
+        for each in new or ()
+        if (name := (each.name or "").lower()) in before and not compatible(before[name], each.type)
+    ]

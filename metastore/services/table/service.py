@@ -35,12 +35,12 @@ from metastore.services.files.staged_files import Publisher
 from metastore.services.filters import table_filter
 from metastore.services.instant_rules import engine_writes, hive_drops
 from metastore.services.instant_rules.column_ids import keep_column_ids
-from metastore.services.instant_rules.keyed_tables import check_change, definition, names_key
+from metastore.services.instant_rules.keyed_tables import check_change, definition, is_keyed, names_key
 from metastore.services.instant_rules.paths import base_of, is_of_instant
 from metastore.services.instant_rules.table_properties import check_timeline_properties
 from metastore.services.model import basic_statistics, hive_objects, partition_codec, patterns, view_sources
 from metastore.services.model import names as given
-from metastore.services.model.type_compatibility import incompatible
+from metastore.services.model.type_compatibility import incompatible, incompatible_by_name
 from metastore.services.model.validation import check_columns, check_length, is_table_name, wrong_type
 from metastore.services.table import transactional_property
 from metastore.store import Conflict, Database, DatabaseBusy
@@ -66,6 +66,7 @@ from metastore.store.table import (
 )
 from metastore.store.table.table_indexes import IndexRow
 from metastore.store.table.tables import LockedTable, TableRow
+from metastore.store.timeline import instants
 from metastore.store.transactions import locks, written_tables
 from metastore.warehouse import StorageFailed, Warehouse, WarehouseError
 
@@ -466,7 +467,9 @@ class TableService:
             assert old.sd is not None
             value.sd = old.sd.replace(location=value.sd.location)
         _check_changed(new, same_columns=same)
-        self._check_altered(row, old, new, value, context, any_type=same or any_type)
+        self._check_altered(row, old, new, value, context)
+        if not same and not any_type:
+            self._check_types(tx, row, old, value)
         _check_key(tx, row, old, value)
         if engine_writes.only_reports(old, value):
             places = {WHOLE_TABLE: value.sd.location}
@@ -606,9 +609,7 @@ class TableService:
             raise TablesNotCommitted(_exists(_definition(commit)), "exists", index)
         return self._add(tx, new, made)
 
-    def _check_altered(
-        self, row: TableRow, old: Table, new: Table, value: Table, context: Mapping[str, str], *, any_type: bool
-    ) -> None:
+    def _check_altered(self, row: TableRow, old: Table, new: Table, value: Table, context: Mapping[str, str]) -> None:
         """Validates an alteration, and completes `value` with what clients can't change.
 
         `new`: as the client sent it. `value`: the same, normalised. Raises InvalidOperationException, MetaException.
@@ -625,16 +626,16 @@ class TableService:
         value.tableType = _table_type(value)
         if (wrong := _unreadable_properties(value)) is not None:
             raise InvalidOperationException(wrong)
-        if not any_type:
-            self._check_types(old, value)
 
-    def _check_types(self, old: Table, new: Table) -> None:
+    def _check_types(self, tx: Transaction, row: TableRow, old: Table, new: Table) -> None:
         assert old.sd is not None and new.sd is not None
         # Iceberg reads its files by its own schema; the columns that Hive sees are but a copy of it.
         iceberg = (new.parameters or {}).get("table_type", "").upper() == "ICEBERG"
         if self._incompatible_types_allowed or iceberg or hive_objects.is_view(old):
             return
         wrong = incompatible(old.sd.cols, new.sd.cols)
+        if wrong and (is_keyed(row) or instants.has_timeline(tx, row.id)):
+            wrong = incompatible_by_name(old.sd.cols, new.sd.cols)
         if wrong:
             raise InvalidOperationException(
                 "The following columns have types incompatible with the existing columns in their respective"

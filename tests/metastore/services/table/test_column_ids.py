@@ -105,6 +105,21 @@ def test_columns_that_others_find_by_name(metastore: Metastore, db: str) -> None
     alter(metastore, db, "id:bigint", "b:string", "c:int")
 
 
+@pytest.mark.parametrize("parameters", [{}, KEYED], ids=["unkeyed", "keyed"])
+def test_types_are_those_of_the_columns_names(metastore: Metastore, db: str, parameters: Mapping[str, str]) -> None:
+    """Hive compares the types of columns at the same position, which a drop in the middle changes."""
+    make(metastore, db, parameters, "id:bigint", "a:string", "b:struct<x:int>", "c:date")
+    write(metastore, db)
+    table = metastore.tables.get(db, "t")
+    assert table.sd is not None
+    for columns in (("id:bigint", "b:struct<x:int>", "c:date"), ("id:bigint", "c:date")):
+        metastore.tables.alter(db, "t", table.replace(sd=table.sd.replace(cols=builders.columns(*columns))), {})
+    with pytest.raises(InvalidOperationException, match=r"types incompatible .*:\nc$"):
+        metastore.tables.alter(
+            db, "t", table.replace(sd=table.sd.replace(cols=builders.columns("id:bigint", "c:int"))), {}
+        )
+
+
 NESTED = "struct<x:int,y:array<struct<z:int>>>"
 
 
