@@ -244,7 +244,7 @@ class InstantCompletion:
         brought: list[int] = []
         if locked.pending:
             # Files of earlier completions must be in place before they can be removed or replaced.
-            brought = self._files.bring(tx, row)
+            brought = self._files.bring(tx, row, request.rolledBack or ())
         keyed = is_keyed(row)
         if keyed:
             check_completion(row, request)
