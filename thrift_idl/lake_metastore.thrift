@@ -391,10 +391,12 @@ struct CompletedInstant {
   2: required Instant instant
   3: required bool repeated             // an earlier call had done it: this one changed nothing
   4: required i64 tableVersion
-  // Another instant had completed this batch of the stream, or a later one. This instant has been aborted.
+  // Another instant had completed this batch of the stream, or a later one. This instant has been aborted, by this call
+  // or by an earlier one whose answer was lost.
   5: optional bool batchRepeated
   // Partitions that have turned ready since rows were routed. Nothing has changed, and the instant is still inflight:
-  // route their rows again, and complete it again.
+  // route their rows again, and complete it again. Of several instants in one call it is set in all answers, empty where
+  // the other tables' partitions are the reason.
   6: optional list<string> alreadyReady
 }
 
