@@ -139,7 +139,9 @@ class InstantCompletion:
     def _complete_all(
         self, tx: Transaction, requests: Sequence[CompleteInstantRequest], decode: Decode | None
     ) -> list["_Result"]:
-        locked = self._lock_all(tx, requests, decode)
+        locked, aborted = self._lock_all(tx, requests, decode)
+        if aborted:
+            return aborted
         repeated = [each for each in locked if each.instant.state == rules.COMPLETED]
         if repeated:
             done = [self._repeat(tx, each) for each in repeated]
@@ -183,9 +185,14 @@ class InstantCompletion:
 
     def _lock_all(
         self, tx: Transaction, requests: Sequence[CompleteInstantRequest], decode: Decode | None
-    ) -> list["_Locked"]:
-        """Locks the requests' tables, timelines and instants. Returns them in the order of the requests."""
+    ) -> tuple[list["_Locked"], list["_Result"]]:
+        """Locks the requests' tables, timelines and instants. Returns them in the order of the requests.
+
+        If an earlier call has aborted all of the instants, because their batches are part of the tables already, it
+        returns the results of that instead.
+        """
         locked: dict[int, _Locked] = {}
+        aborted: dict[int, _Result] = {}
         # Locks are taken in the order of names, as everywhere else, against deadlocks.
         for index, request in sorted(enumerate(requests), key=lambda each: _named(each[1].table)):
             changes_table = request.columns is not None or request.relocate or request.published or decode is not None
@@ -198,10 +205,16 @@ class InstantCompletion:
             action = rules.check_action(request.action)
             held = instants.hold_to_complete(tx, row.id, request.timestamp or "", action, staging.staged_place(row))
             if held is None:
-                raise no_instant(row, request.timestamp, request.action)
+                if not stream_batches.is_repeated(tx, row, request):
+                    raise no_instant(row, request.timestamp, request.action)
+                aborted[index] = self._aborted_before(tx, row, request)
+                continue
             position = next_position(tx, row, held.line)
             locked[index] = _Locked(request, row, held.line, position, held.instant, held.pending)
-        return [locked[index] for index in range(len(requests))]
+        if locked and aborted:
+            raise InvalidOperationException("some of the instants have been aborted already, others have not")
+        numbers = range(len(requests))
+        return [locked[each] for each in numbers if locked], [aborted[each] for each in numbers if aborted]
 
     @staticmethod
     def _repeat(tx: Transaction, locked: "_Locked") -> "_Result":
@@ -211,6 +224,14 @@ class InstantCompletion:
             raise InvalidOperationException(f"{describe_instant(instant)} already, with another content")
         answer = CompletedInstant(locked.request.table, to_thrift(with_moments(tx, [instant])[0]), True, row.version)
         return _Result(answer, row.id, instant.id, staged=True, may_be_due=False)
+
+    @staticmethod
+    def _aborted_before(tx: Transaction, row: TableRow, request: CompleteInstantRequest) -> "_Result":
+        """The result of an earlier call that aborted an instant, of which nothing is known any more."""
+        now = now_ms(tx)
+        instant = Instant(request.timestamp, request.action, rules.INFLIGHT, requestedAt=now, changedAt=now)
+        answer = CompletedInstant(request.table, instant, True, row.version, True)
+        return _Result(answer, row.id, 0, staged=True, may_be_due=False)
 
     @staticmethod
     def _abort_batch(tx: Transaction, locked: "_Locked") -> "_Result":
