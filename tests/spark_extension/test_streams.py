@@ -289,6 +289,28 @@ def test_a_stream_reads_a_keyed_table(
     assert read(spark, table, tmp_path / "open", includeUnCommit="true") == [shown]
 
 
+def test_a_stream_of_changes_begins_and_goes_on_where_the_last_instant_was_deleted(
+    spark: SparkSession, lake: Lake, make: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    table = make("k", MERGED)
+    with LakeClient(lake.server.uri) as client:
+        found = client.table(table)
+
+        def delete_last() -> None:
+            found.abort(found.clean([]).instant)
+
+        spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 1, 'x')")
+        delete_last()
+        changes = {"changes": "true"}
+        assert read(spark, table, tmp_path / "c", **changes) == [[[1, "a", 1, "x", "insert", 2]]]
+        spark.sql(f"INSERT INTO {table} VALUES (1, 'A', 2, 'x')")
+        delete_last()
+        expected = [[1, "A", 2, "x", "update_postimage", 3], [1, "a", 1, "x", "update_preimage", 3]]
+        assert read(spark, table, tmp_path / "c", **changes) == [expected]
+        for each in ("2", "4"):
+            assert read(spark, table, tmp_path / each, since=each, **changes) == [expected if each == "2" else []]
+
+
 def test_a_stream_reads_files_that_come(
     spark: SparkSession, lake: Lake, source: Source, make: Callable[[str, str], str], tmp_path: Path
 ) -> None:
