@@ -153,6 +153,36 @@ def test_aggregates_are_upserted_or_replaced(
         source.into(complete, mode="update", query=counts, checkpoint=source.checkpoint / "x")
 
 
+def test_who_loses_with_all_rows_of_a_stream_starts_the_query_again(
+    spark: SparkSession, lake: Lake, source: Source, make: Callable[[str, str], str]
+) -> None:
+    table = make("c", "(name STRING, n BIGINT) USING parquet TBLPROPERTIES ('timeline.archived-days' = '9')")
+    source.arrive(row(1, "a"))
+    spark.python(
+        f"""
+import sys
+from pyspark.sql import functions as sf
+spark.sparkContext.pythonExec = sys.executable
+def meet(name):
+    import sys
+    sys.path.insert(0, {str(ROOT)!r})
+    from lake.client.lake_types import Completion
+    from lake.tables.lake import LakeClient
+    with LakeClient({lake.server.uri!r}) as client, client.table({table!r}).writing("replacecommit") as other:
+        other.complete(Completion(replaced_partitions=[""]))
+    return name
+spark.udf.register("meet", sf.udf(meet, "string"))
+result = None
+"""
+    )
+    counts = 'rows.groupBy("name").count().selectExpr("meet(name) name", "count n")'
+    with pytest.raises(SparkError, match="nothing was written: start the query again"):
+        source.into(table, mode="complete", query=counts)
+    source.into(table, mode="complete", query=counts.replace("meet(name)", "name"))
+    spark.sql(f"REFRESH TABLE {table}")
+    assert rows(spark, f"SELECT * FROM {table}") == [["a", 1]]
+
+
 def test_a_stream_appends_to_a_table_without_a_key_once(
     spark: SparkSession, lake: Lake, source: Source, make: Callable[[str, str], str]
 ) -> None:
