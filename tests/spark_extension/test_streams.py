@@ -255,6 +255,15 @@ def test_what_streams_into_tables_are_refused(
         with pytest.raises(SparkError, match=said):
             source.into(target, checkpoint=checkpoint)
     assert spark.value(f"SELECT count(*) FROM {table}") == 0
+    named = "(id BIGINT, at TIMESTAMP, shard BINARY, dt STRING) USING parquet PARTITIONED BY (dt)"
+    for number, more in enumerate((" TBLPROPERTIES ('primary-key' = 'id,dt')", PLAIN.rpartition("(dt)")[2])):
+        with pytest.raises(SparkError, match=r"shard of .* is binary: sources are named by"):
+            source.into(
+                make(f"b{number}", named + more),
+                query="rows.selectExpr('id', 'current_timestamp() at', 'cast(name as binary) shard', 'dt')",
+                checkpoint=source.checkpoint.with_name(f"b{number}"),
+                **TIMES,
+            )
     plain = make("t", PLAIN)
     source.into(plain, query="rows.drop('version')", checkpoint=source.checkpoint.with_name("t"))
     directory = spark.describe(plain)["Location"]
