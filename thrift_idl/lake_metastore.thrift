@@ -384,6 +384,12 @@ struct CompleteInstantRequest {
   26: optional bool keepsReady
   27: optional list<string> reopen              // partitions that are uncommitted again, because late rows are for them
   28: optional LateRows late                    // what became of late rows: counted for the table
+  // By which condition replacedPartitions were chosen: '' for all of the table's, else `key='value'` with AND and OR, the
+  // values escaped as in partitions' names. A change since of any other partition for which it holds is a conflict.
+  29: optional string replacedWhere
+  // Of a keyed table whose key is unique over all partitions: names of file groups in which the writer has looked keys up. A
+  // change of one of them since, in whatever partition, is a conflict, also where the completion itself changes none.
+  30: optional list<string> readGroups
 }
 
 struct CompletedInstant {

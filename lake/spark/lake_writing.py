@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DateType, StructField, StructType, TimestampNTZType, TimestampType
 
-from lake.client.lake_types import AsOf, Completion, DataFile, Schema, StreamBatch, from_millis
+from lake.client.lake_types import EVERYWHERE, AsOf, Completion, DataFile, Schema, StreamBatch, from_millis
 from lake.protocol.lake import TableReference
 from lake.spark import hudi_tables
 from lake.spark.hadoop_files import HadoopFiles
@@ -306,6 +306,7 @@ def _completion(plan: _Plan, files: Sequence[DataFile]) -> Completion:
         staged=operation == "append",
         relocate=operation != "append",
         replaced_partitions=sorted(replaced),
+        replaced_where=EVERYWHERE if operation == "overwrite" else None,
         metadata=json.dumps(about).encode(),
         columns=new_columns,
         schema_properties=properties,

@@ -14,7 +14,14 @@ import structlog
 
 from lake.protocol.codec import binary
 from lake.protocol.hive import InvalidOperationException
-from lake.protocol.lake import CompletedInstant, CompleteInstantRequest, InstantConflict, InstantKey, TableReference
+from lake.protocol.lake import (
+    CompletedInstant,
+    CompleteInstantRequest,
+    Instant,
+    InstantConflict,
+    InstantKey,
+    TableReference,
+)
 from lake.protocol.struct import ExceptionStruct
 from metastore.services.commit_flag.transitions import Commits, properties_of
 from metastore.services.events.recorder import Events
@@ -57,7 +64,7 @@ from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
-from metastore.store.timeline.instants import InstantRow, RejectedCommitRow, Timeline
+from metastore.store.timeline.instants import ChangedGroup, InstantRow, RejectedCommitRow, Timeline
 from metastore.warehouse import WarehouseError
 
 MAX_TOGETHER = 1_000
@@ -286,7 +293,8 @@ class InstantCompletion:
             changelogs.checked(row, instant, request, changes)
             logs_commute = keyed and not request.conditional and not planner.grows
             logs_commute = logs_commute and changelogs.logs_commute(row, request)
-            self._check_conflicts(tx, locked, request, changes, read, logs_commute=logs_commute)
+            mine = [*changes.changed_groups, *planner.conditions()]
+            self._check_conflicts(tx, locked, request, mine, read, logs_commute=logs_commute)
             planner.resolve(changes)
             planner.check_left_behind(changes, relocated)
         request = joined.request
@@ -365,12 +373,12 @@ class InstantCompletion:
         tx: Transaction,
         locked: "_Locked",
         request: CompleteInstantRequest,
-        changes: Changes,
+        mine: Sequence[ChangedGroup],
         read: int,
         *,
         logs_commute: bool,
     ) -> None:
-        """Raises _CommitConflict if a completion since position `read` conflicts with the changes.
+        """Raises _CommitConflict if a completion since position `read` has changed some of `mine`, too.
 
         `logs_commute`: as of `overlap`.
         """
@@ -379,7 +387,6 @@ class InstantCompletion:
         is_service = locked.instant.begun_as in rules.COMPLETES_AS
         if is_service:
             strategy = strategy_of_service(strategy)
-        mine = changes.changed_groups
         if not mine or read >= last:
             return
         moves = is_table_wide(row)
