@@ -384,6 +384,12 @@ struct CompleteInstantRequest {
   26: optional bool keepsReady
   27: optional list<string> reopen              // partitions that are uncommitted again, because late rows are for them
   28: optional LateRows late                    // what became of late rows: counted for the table
+  // By which condition replacedPartitions were chosen: '' for all of the table's, else `key='value'` with AND and OR, the
+  // values escaped as in partitions' names. A change since of any other partition for which it holds is a conflict.
+  29: optional string replacedWhere
+  // Of a keyed table whose key is unique over all partitions: names of file groups in which the writer has looked keys up. A
+  // change of one of them since, in whatever partition, is a conflict, also where the completion itself changes none.
+  30: optional list<string> readGroups
 }
 
 struct CompletedInstant {
@@ -391,10 +397,12 @@ struct CompletedInstant {
   2: required Instant instant
   3: required bool repeated             // an earlier call had done it: this one changed nothing
   4: required i64 tableVersion
-  // Another instant had completed this batch of the stream, or a later one. This instant has been aborted.
+  // Another instant had completed this batch of the stream, or a later one. This instant has been aborted, by this call
+  // or by an earlier one whose answer was lost.
   5: optional bool batchRepeated
   // Partitions that have turned ready since rows were routed. Nothing has changed, and the instant is still inflight:
-  // route their rows again, and complete it again.
+  // route their rows again, and complete it again. Of several instants in one call it is set in all answers, empty where
+  // the other tables' partitions are the reason.
   6: optional list<string> alreadyReady
 }
 

@@ -214,27 +214,35 @@ class LateCounts(NamedTuple):
     dropped: int = 0
 
 
+EVERYWHERE = ""
+"""The condition of a completion that replaces all partitions."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """What an instant has done, by which it is completed; all of it is optional.
 
     `staged`: the files in `added` lie in the instant's directory and are to be moved into their partitions'.
     `relocate`: they stay there, in directories named after the partitions, and those are where `replaced_partitions`
-    lie from now on. `columns` are the table's from now on, without its keys, `schema_properties` those of its
-    properties in which Spark keeps the same (`spark.sql.sources.schema` and those that begin so). `event_times` is the
-    smallest event time of what was written, by source. `conditional`: what was read of a keyed table is a condition, so
-    that log files conflict with those that others added since. `published`: of a publish, the partitions whose
-    directory in the instant's is Hive's from now on. `batch`: what was written is this batch of a stream; if it is
-    part of the table already, the instant is aborted. `changelog`: files with all rows of a keyed table that it
-    changes, None if nobody wrote them down. `layout`: of a keyed table, by which properties rows were placed and
-    merged, as `KeyedTable.layout` says; the completion is refused if the table has others by then. `keeps_ready`: it
-    adds to no partition that is ready, but to those that it opens again (`reopen`). `late`: what became of late rows.
-    The rest is as in `CompleteInstantRequest`.
+    lie from now on. `replaced_where`: the condition by which these were chosen, '' for all partitions; a change since
+    of another one for which it holds is a conflict. `columns` are the table's from now on, without its keys,
+    `schema_properties` those of its properties in which Spark keeps the same (`spark.sql.sources.schema` and those that
+    begin so). `event_times` is the smallest event time of what was written, by source. `conditional`: what was read of
+    a keyed table is a condition, so that log files conflict with those that others added since. `published`: of a
+    publish, the partitions whose directory in the instant's is Hive's from now on. `batch`: what was written is this
+    batch of a stream; if it is part of the table already, the instant is aborted. `changelog`: files with all rows of a
+    keyed table that it changes, None if nobody wrote them down. `layout`: of a keyed table, by which properties rows
+    were placed and merged, as `KeyedTable.layout` says; the completion is refused if the table has others by then.
+    `keeps_ready`: it adds to no partition that is ready, but to those that it opens again (`reopen`). `late`: what
+    became of late rows. `read_groups`: of a table whose key is unique over all partitions, names of file groups in
+    which keys were looked up; a change of one since, in whatever partition, is a conflict. The rest is as in
+    `CompleteInstantRequest`.
     """
 
     added: Sequence[DataFile] = ()
     staged: bool = False
     replaced_partitions: Sequence[str] = ()
+    replaced_where: str | None = None
     relocate: bool = False
     removed_groups: Sequence[FileGroup] = ()
     removed_paths: Sequence[str] = ()
@@ -256,6 +264,7 @@ class Completion:
     keeps_ready: bool = False
     reopen: Sequence[str] = ()
     late: LateCounts | None = None
+    read_groups: Sequence[str] = ()
 
     def sent(self, table: wire.TableReference, instant: Instant) -> wire.CompleteInstantRequest:
         """The request that completes an instant of a table so."""
@@ -269,6 +278,7 @@ class Completion:
             removedGroups=[wire.FileGroup(*each) for each in self.removed_groups] or None,
             removedPaths=list(self.removed_paths) or None,
             replacedPartitions=list(self.replaced_partitions) or None,
+            replacedWhere=self.replaced_where,
             strategy=self.strategy,
             readPosition=self.read_position,
             columns=None if self.columns is None else [wire.Column(*each) for each in self.columns],
@@ -288,6 +298,7 @@ class Completion:
             keepsReady=self.keeps_ready or None,
             reopen=list(self.reopen) or None,
             late=self.late and wire.LateRows(*self.late),
+            readGroups=list(self.read_groups) or None,
         )
 
 

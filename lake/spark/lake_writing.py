@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DateType, StructField, StructType, TimestampNTZType, TimestampType
 
-from lake.client.lake_types import AsOf, Completion, DataFile, Schema, StreamBatch, from_millis
+from lake.client.lake_types import EVERYWHERE, AsOf, Completion, DataFile, Schema, StreamBatch, from_millis
 from lake.protocol.lake import TableReference
 from lake.spark import hudi_tables
 from lake.spark.hadoop_files import HadoopFiles
@@ -231,6 +231,22 @@ def _fitted(rows: DataFrame, table: str, schema: Schema, columns: LakeColumns) -
     )
 
 
+def _event_millis(columns: LakeColumns, name: str) -> str:
+    """The milliseconds since 1970 of a column's times, in SQL.
+
+    Dates and times without a time zone are those of UTC, as for all writers, whatever the session's time zone is.
+    """
+    [kind] = [each.dataType for each in columns.data if each.name.lower() == name.lower()]
+    column = quoted(name)
+    if isinstance(kind, DateType):
+        return f"unix_date({column}) * 86400000L"
+    if isinstance(kind, TimestampNTZType):
+        seconds = f"hour({column}) * 3600L + minute({column}) * 60L"
+        fraction = f"cast(extract(SECOND FROM {column}) * 1000 AS BIGINT)"
+        return f"unix_date(cast({column} AS DATE)) * 86400000L + ({seconds}) * 1000L + {fraction}"
+    return f"unix_millis({column})"
+
+
 def written_files(
     spark: SparkSession, writing: Writing, columns: LakeColumns, event_time: str | None
 ) -> list[DataFile]:
@@ -240,7 +256,7 @@ def written_files(
     there = directory.found(writing.directory, ".parquet")
     found = [each for each in there if not each.path.startswith("_temporary/")]
     staged = [SnapshotFile(f"{writing.directory}/{each.path}", each.size, "") for each in found]
-    millis = sf.expr(f"unix_millis(cast(`{event_time}` as timestamp))" if event_time else "cast(null as bigint)")
+    millis = sf.expr("cast(null as bigint)" if event_time is None else _event_millis(columns, event_time))
     measured = (
         data_frame(spark, staged, columns.data, StructType())
         .select(sf.col("_metadata.file_path").alias("uri"), millis.alias("millis"))
@@ -290,6 +306,7 @@ def _completion(plan: _Plan, files: Sequence[DataFile]) -> Completion:
         staged=operation == "append",
         relocate=operation != "append",
         replaced_partitions=sorted(replaced),
+        replaced_where=EVERYWHERE if operation == "overwrite" else None,
         metadata=json.dumps(about).encode(),
         columns=new_columns,
         schema_properties=properties,

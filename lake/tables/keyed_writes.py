@@ -175,6 +175,7 @@ class _Change:
             conditional=conditional,
             writes_changelog=layout.table.writes_changelog,
             table=layout.table,
+            read_groups={each.file_group for each in self._parts} if self._is_table_wide else (),
         )
 
 
@@ -263,11 +264,14 @@ def completion_of(
     conditional: bool,
     writes_changelog: bool,
     table: KeyedTable,
+    read_groups: Iterable[str] = (),
 ) -> Completion:
     """The completion of an instant that wrote files of buckets.
 
     `least_event_time`: of the batch alone. Files may have older rows, which were there before. `writes_changelog`: the
     files of changelogs among them have all rows that changed. `table`: the definition by which they were written.
+    `read_groups`: as of `Completion`; in some of them there may have been nothing to write, such as for a delete of a
+    key that has no row.
     """
     written = list(files)
     added = [each for each in written if each.kind != CHANGELOG]
@@ -278,6 +282,7 @@ def completion_of(
         event_times=None if least_event_time is None else {source: least_event_time},
         conditional=conditional,
         layout=table.layout(),
+        read_groups=sorted(read_groups),
     )
 
 

@@ -1,7 +1,7 @@
 """Directories and files of tables, through fsspec. Depends neither on the database nor on Thrift."""
 
-from metastore.warehouse.errors import StorageFailed, WarehouseError
+from metastore.warehouse.errors import FileGone, StorageFailed, WarehouseError
 from metastore.warehouse.schemes import DEFAULT_SCHEMES
 from metastore.warehouse.warehouse import Summary, Warehouse
 
-__all__ = ["DEFAULT_SCHEMES", "StorageFailed", "Summary", "Warehouse", "WarehouseError"]
+__all__ = ["DEFAULT_SCHEMES", "FileGone", "StorageFailed", "Summary", "Warehouse", "WarehouseError"]

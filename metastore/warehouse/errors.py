@@ -1,4 +1,4 @@
-"""The one exception of the warehouse."""
+"""The exceptions of the warehouse."""
 
 
 class WarehouseError(Exception):
@@ -7,3 +7,7 @@ class WarehouseError(Exception):
 
 class StorageFailed(WarehouseError):
     """The storage refused, or didn't answer. The location may be right, and the same call may succeed later."""
+
+
+class FileGone(WarehouseError):
+    """A file that is to be moved is neither where it was nor where it is to be."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import structlog
 
 from metastore.warehouse.directories import Directories, FileStatus, VisibleFile
-from metastore.warehouse.errors import StorageFailed, WarehouseError
+from metastore.warehouse.errors import FileGone, StorageFailed, WarehouseError
 from metastore.warehouse.local import true_path
 from metastore.warehouse.locations import Location
 from metastore.warehouse.schemes import DEFAULT_SCHEMES, SCHEMES, canonical, check, open_directories
@@ -490,7 +490,7 @@ class Warehouse:
     def move_file(self, source: str, target: str) -> bool:
         """Moves a file, over one that is there. After a failure or a crash, call it again.
 
-        False: an earlier call had done it. Raises WarehouseError also if the file is at neither place.
+        False: an earlier call had done it. Raises FileGone if the file is at neither place, and WarehouseError.
         """
         origin, goal = self._qualified(source), self._qualified(target)
         action = f"move {origin} to {goal}"
@@ -498,7 +498,10 @@ class Warehouse:
             raise WarehouseError(f"cannot {action}: they are on different storages")
         with self._opened(origin, action) as (directories, path):
             _, goal_path = open_directories(goal, self._options)
-            return directories.move_file(path, goal_path)
+            try:
+                return directories.move_file(path, goal_path)
+            except FileNotFoundError as error:
+                raise FileGone(f"cannot {action}: the file is at neither place") from error
 
     def move_files(self, pairs: Sequence[tuple[str, str]]) -> list[WarehouseError | None]:
         """As `move_file`, for many, given as (source, target). Returns for each its error, or None if it was moved."""

@@ -152,6 +152,29 @@ def test_statements_that_read_the_table_are_refused(spark: SparkSession, databas
     assert states(spark, table) == [["completed", 3]]
 
 
+@pytest.mark.parametrize("partition", ["", " PARTITION (dt = 1)"])
+def test_overwrites_lose_to_partitions_made_meanwhile(
+    spark: SparkSession, database: str, lake: Lake, meet: Meet, partition: str
+) -> None:
+    table = f"{database}.t"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, v STRING, dt INT, hr INT) USING parquet PARTITIONED BY (dt, hr) "
+        "TBLPROPERTIES ('primary-key' = 'id,dt,hr', 'bucket' = '1')"
+    )
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 1, 1)")
+    spark.sql("SET spark.sql.sources.partitionOverwriteMode=static")
+    query = f"SELECT 5L, meet(v), {'5' if partition else '1, 5'} FROM VALUES ('meet') AS s(v)"
+    with pytest.raises(SparkError, match="partition dt=1/hr=3"):
+        meet(f"INSERT OVERWRITE {table}{partition} {query}", lambda: lake.upsert(table, id=3, v="other", dt=1, hr=3))
+    assert rows(spark, f"SELECT * FROM {table}") == [[1, "a", 1, 1], [3, "other", 1, 3]]
+    elsewhere = [[4, "other", 2, 4]] if partition else []
+    meet(
+        f"INSERT OVERWRITE {table}{partition} {query}",
+        lambda: lake.upsert(table, id=4, v="other", dt=2, hr=4) if partition else None,
+    )
+    assert rows(spark, f"SELECT * FROM {table}") == [*elsewhere, [5, "meet", 1, 5]]
+
+
 @pytest.mark.parametrize(
     "kind", ["copy-on-write", *(pytest.param(each, marks=pytest.mark.long) for each in ("merge-on-read", "lookup"))]
 )

@@ -153,6 +153,36 @@ def test_aggregates_are_upserted_or_replaced(
         source.into(complete, mode="update", query=counts, checkpoint=source.checkpoint / "x")
 
 
+def test_who_loses_with_all_rows_of_a_stream_starts_the_query_again(
+    spark: SparkSession, lake: Lake, source: Source, make: Callable[[str, str], str]
+) -> None:
+    table = make("c", "(name STRING, n BIGINT) USING parquet TBLPROPERTIES ('timeline.archived-days' = '9')")
+    source.arrive(row(1, "a"))
+    spark.python(
+        f"""
+import sys
+from pyspark.sql import functions as sf
+spark.sparkContext.pythonExec = sys.executable
+def meet(name):
+    import sys
+    sys.path.insert(0, {str(ROOT)!r})
+    from lake.client.lake_types import Completion
+    from lake.tables.lake import LakeClient
+    with LakeClient({lake.server.uri!r}) as client, client.table({table!r}).writing("replacecommit") as other:
+        other.complete(Completion(replaced_partitions=[""]))
+    return name
+spark.udf.register("meet", sf.udf(meet, "string"))
+result = None
+"""
+    )
+    counts = 'rows.groupBy("name").count().selectExpr("meet(name) name", "count n")'
+    with pytest.raises(SparkError, match="nothing was written: start the query again"):
+        source.into(table, mode="complete", query=counts)
+    source.into(table, mode="complete", query=counts.replace("meet(name)", "name"))
+    spark.sql(f"REFRESH TABLE {table}")
+    assert rows(spark, f"SELECT * FROM {table}") == [["a", 1]]
+
+
 def test_a_stream_appends_to_a_table_without_a_key_once(
     spark: SparkSession, lake: Lake, source: Source, make: Callable[[str, str], str]
 ) -> None:
@@ -225,6 +255,15 @@ def test_what_streams_into_tables_are_refused(
         with pytest.raises(SparkError, match=said):
             source.into(target, checkpoint=checkpoint)
     assert spark.value(f"SELECT count(*) FROM {table}") == 0
+    named = "(id BIGINT, at TIMESTAMP, shard BINARY, dt STRING) USING parquet PARTITIONED BY (dt)"
+    for number, more in enumerate((" TBLPROPERTIES ('primary-key' = 'id,dt')", PLAIN.rpartition("(dt)")[2])):
+        with pytest.raises(SparkError, match=r"shard of .* is binary: sources are named by"):
+            source.into(
+                make(f"b{number}", named + more),
+                query="rows.selectExpr('id', 'current_timestamp() at', 'cast(name as binary) shard', 'dt')",
+                checkpoint=source.checkpoint.with_name(f"b{number}"),
+                **TIMES,
+            )
     plain = make("t", PLAIN)
     source.into(plain, query="rows.drop('version')", checkpoint=source.checkpoint.with_name("t"))
     directory = spark.describe(plain)["Location"]
@@ -287,6 +326,28 @@ def test_a_stream_reads_a_keyed_table(
     assert read(spark, table, tmp_path / "ready") == [[[2, "C", 3, "x"]]]
     shown = [[2, "C", 3, "x"], [3, "c", 1, "y"]]
     assert read(spark, table, tmp_path / "open", includeUnCommit="true") == [shown]
+
+
+def test_a_stream_of_changes_begins_and_goes_on_where_the_last_instant_was_deleted(
+    spark: SparkSession, lake: Lake, make: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    table = make("k", MERGED)
+    with LakeClient(lake.server.uri) as client:
+        found = client.table(table)
+
+        def delete_last() -> None:
+            found.abort(found.clean([]).instant)
+
+        spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 1, 'x')")
+        delete_last()
+        changes = {"changes": "true"}
+        assert read(spark, table, tmp_path / "c", **changes) == [[[1, "a", 1, "x", "insert", 2]]]
+        spark.sql(f"INSERT INTO {table} VALUES (1, 'A', 2, 'x')")
+        delete_last()
+        expected = [[1, "A", 2, "x", "update_postimage", 3], [1, "a", 1, "x", "update_preimage", 3]]
+        assert read(spark, table, tmp_path / "c", **changes) == [expected]
+        for each in ("2", "4"):
+            assert read(spark, table, tmp_path / each, since=each, **changes) == [expected if each == "2" else []]
 
 
 def test_a_stream_reads_files_that_come(

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from lake.client.lake_types import AsOf, Completion, Moment, Schema, StreamBatch
+from lake.client.lake_types import EVERYWHERE, AsOf, Completion, Moment, Schema, StreamBatch
 from lake.spark.keyed.writing import prepare, write_buckets
 from lake.spark.session_client import lake_table
 from lake.spark.written import Written, refresh_listings
@@ -102,10 +102,12 @@ class KeyedWrite:
             conditional=self._based_on is not None,
             writes_changelog=self._prepared.layout.table.writes_changelog and not self._replaces,
             table=self._prepared.layout.table,
+            read_groups=() if self._replaces else written.read_groups,
         )
         if not self._replaces:
             return made
-        replaced = {each.partition for each in written.files}
+        replaced, where = {each.partition for each in written.files}, None
         if self._operation == "overwrite":
             replaced |= {*self._lake.partitions()} if self._prepared.schema.keys else {""}
-        return dataclasses.replace(made, replaced_partitions=sorted(replaced))
+            where = EVERYWHERE
+        return dataclasses.replace(made, replaced_partitions=sorted(replaced), replaced_where=where)

@@ -36,20 +36,32 @@ _PLACE = "_metastore_partition_"
 _SEPARATOR = 0x1F
 
 
-_ANSWER = StructType().add("file", "string").add("rows", "long").add("first_event", "long").add("unfit", "string")
-"""What a task says of its files: one per row, the number of rows once, the batch's least event time in milliseconds."""
+_ANSWER = (
+    StructType()
+    .add("file", "string")
+    .add("file_group", "string")
+    .add("rows", "long")
+    .add("first_event", "long")
+    .add("unfit", "string")
+)
+"""What a task says of its files: one per row, the number of rows once, the batch's least event time in milliseconds.
+
+A file group without a file had nothing to change.
+"""
 
 
 class WrittenBuckets(NamedTuple):
     """What the tasks have written. `rows`: of the batch. `least_event_time`: of the batch's rows alone.
 
-    `rows_of`: the batch's rows by partition. Those that may move to another one are counted once.
+    `rows_of`: the batch's rows by partition. Those that may move to another one are counted once. `read_groups`: as of
+    `Completion`.
     """
 
     files: list[DataFile]
     rows: int
     least_event_time: datetime | None
     rows_of: dict[str, int]
+    read_groups: set[str]
 
 
 @dataclass(frozen=True)
@@ -182,6 +194,7 @@ def write_buckets(
         sum(each.rows for each in found),
         None if first is None else from_millis(first),
         rows_of,
+        {each.file_group for each in found} if layout.table.is_table_wide else set(),
     )
 
 
@@ -193,6 +206,7 @@ def _writing(
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         files: Mapping[Bucket, Sequence[DataFile]] = existing.value
         texts: list[str | None] = []
+        groups: list[str | None] = []
         counts: list[int] = []
         events: list[int] = []
         try:
@@ -206,18 +220,22 @@ def _writing(
                     made = writer.write(bucket, some, files.get(bucket, ()))
                 texts += [sent(each) for each in made] or [None]
                 counts += [new.num_rows] + [0] * (len(texts) - len(counts) - 1)
+                groups += [bucket.file_group] * (len(texts) - len(groups))
         except UnfitRows as error:  # the rows' fault: the task isn't to be tried again
-            yield _answer([None], [0], None, str(error))
+            yield _answer([None], [None], [0], None, str(error))
             return
         if any(counts):
-            yield _answer(texts, counts, min(events, default=None), None)
+            yield _answer(texts, groups, counts, min(events, default=None), None)
 
     return write
 
 
-def _answer(texts: list[str | None], counts: list[int], first_event: int | None, unfit: str | None) -> pa.RecordBatch:
+def _answer(
+    texts: list[str | None], groups: list[str | None], counts: list[int], first_event: int | None, unfit: str | None
+) -> pa.RecordBatch:
     columns = [
         pa.array(texts, pa.string()),
+        pa.array(groups, pa.string()),
         pa.array(counts, pa.int64()),
         pa.array([first_event] * len(texts), pa.int64()),
         pa.array([unfit] * len(texts), pa.string()),

@@ -53,6 +53,9 @@ MAX_SAVEPOINTS = 100
 
 _KEYS = "lake-metastore.merged"  # in the header of a manifest list: of the files that stand for log files
 
+PAGE = 10_000
+"""Instants that are read at a time. No timestamp has so many: it has no more than there are actions."""
+
 Lease = Callable[[TableReference, int, bool], None]
 
 
@@ -201,15 +204,15 @@ class LakeTable(ShownTable):
     def _completed(self) -> list[Instant]:
         if self._instants is None:
             request = ListInstantsRequest(self._reference, states=["completed"], latestFirst=True)
-            self._instants = list(self._client.lake_list_instants(request))
+            self._instants = list(listed(self._client, request))
         return self._instants
 
     def _time_of(self, position: int) -> int:
         """When a position was reached, in milliseconds since 1970."""
         text = next((each.completionTime for each in self._completed() if each.position == position), None)
         if text is None:
-            request = ListInstantsRequest(self._reference, states=["completed"], includeArchived=True)
-            found = self._client.lake_list_instants(request)
+            request = ListInstantsRequest(self._reference, states=["completed"], latestFirst=True, includeArchived=True)
+            found = listed(self._client, request)
             text = next((each.completionTime for each in found if each.position == position), None)
         if text is None:
             raise bad_request(f"the instant of position {position} is not on the timeline any more")
@@ -270,3 +273,17 @@ class LakeTable(ShownTable):
         lists = self._writer.lists
         unused -= {each.day for each in lists if each.position >= self._oldest or each.position in leased}
         self._writer.delete(unused)
+
+
+def listed(client: ThriftClient, request: ListInstantsRequest) -> Iterator[Instant]:
+    """All instants of a request with the latest first, read page by page."""
+    request = request.replace(limit=PAGE)
+    while True:
+        found = client.lake_list_instants(request)
+        if len(found) < PAGE:
+            yield from found
+            return
+        # The last timestamp may go on in the next page, which begins with it.
+        last = found[-1].timestamp
+        yield from (each for each in found if each.timestamp != last)
+        request = request.replace(upTo=last)

@@ -13,9 +13,11 @@ from metastore.store import Database
 from metastore.store.engine.database import Transaction
 from metastore.store.files import publications
 from metastore.store.files.publications import Publication
-from metastore.warehouse import Warehouse, WarehouseError
+from metastore.warehouse import FileGone, Warehouse, WarehouseError
 
 log = structlog.get_logger(__name__)
+
+_GONE = "put it back there, or roll back the instant that added it"
 
 
 class Publisher:
@@ -44,19 +46,23 @@ class Publisher:
         """Moves the pending files that were staged below a directory. Raises WarehouseError."""
         self._settle(tx, publications.below(tx, table_id, place))
 
-    def bring_below(self, tx: Transaction, table_id: int, place: str) -> list[int]:
+    def bring_below(self, tx: Transaction, table_id: int, place: str, undone: Sequence[str] = ()) -> list[int]:
         """Moves the pending files that were staged below a directory, but keeps the records unlocked.
 
         Returns the records' ids for `forget_below`. It is for a transaction that locks partitions only later: the order
-        of locks is partitions first, then records. Raises WarehouseError.
+        of locks is partitions first, then records. `undone`: what the sources begin with of which the transaction
+        undoes the completion; they may be gone. Raises WarehouseError.
         """
         savepoint = tx.begin_nested()
         try:
-            moved, failure = self._moved(publications.below(tx, table_id, place))
+            moved, failures = self._moved(publications.below(tx, table_id, place))
         finally:
             savepoint.rollback()  # unlocks the records
-        if failure is not None:
-            raise failure
+        for file, failure in failures:
+            if not isinstance(failure, FileGone) or not file.source.startswith(tuple(undone)):
+                raise failure
+            log.warning("a staged file is gone, and its instant is undone", table_id=table_id, file=file.source)
+            moved.append(file.id)
         return moved
 
     @staticmethod
@@ -95,17 +101,22 @@ class Publisher:
 
     def _move(self, tx: Transaction, pending: Sequence[Publication]) -> WarehouseError | None:
         """Moves files and removes their records. Returns the first error, if there is one."""
-        moved, failure = self._moved(pending)
+        moved, failures = self._moved(pending)
         publications.forget(tx, moved)
-        return failure
+        return failures[0][1] if failures else None
 
-    def _moved(self, pending: Sequence[Publication]) -> tuple[list[int], WarehouseError | None]:
-        """Moves files. Returns the ids of the moved ones, and the first error, if there is one."""
+    def _moved(self, pending: Sequence[Publication]) -> tuple[list[int], list[tuple[Publication, WarehouseError]]]:
+        """Moves files. Returns the ids of the moved ones, and the others with their errors."""
         targets = {file.id: directory(file.table_location, file.path, file.location) for file in pending}
         movable = [file for file in pending if targets[file.id] is not None]
-        failures = self._warehouse.move_files([(file.source, f"{targets[file.id]}/{file.name}") for file in movable])
-        moved = [file.id for file, failure in zip(movable, failures, strict=True) if failure is None]
-        return moved, next(filter(None, failures), None)
+        errors = self._warehouse.move_files([(file.source, f"{targets[file.id]}/{file.name}") for file in movable])
+        failures = [
+            (file, FileGone(f"{error}: {_GONE}") if isinstance(error, FileGone) else error)
+            for file, error in zip(movable, errors, strict=True)
+            if error is not None
+        ]
+        failed = {file.id for file, _ in failures}
+        return [file.id for file in movable if file.id not in failed], failures
 
 
 def directory(table_location: str | None, path: str | None, location: str | None) -> str | None:

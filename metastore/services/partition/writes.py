@@ -289,6 +289,10 @@ class PartitionService:
                 held = tables.find(tx, row.name, RowLock.SHARED)
                 if held is None or held.id != row.id or held.location != row.location:
                     raise _no_table(row.name.database, row.name.table, single=len(fresh) == 1)
+                # A partition that is born ready has a writer who sees to that; one that is committed at once hasn't.
+                committed = [p for p in prepared if p.flag.ready and p.flag.commit_time is not None]
+                if committed:  # no completion adds files to them that hasn't seen that they are ready
+                    self._commits.hold_timeline(tx, held)
                 kept = [(p.name, list(p.value.values or ()), p.value, p.flag) for p in prepared]
                 rows = partition_codec.new_rows(tx, held, kept)
                 partitions.add(tx, row.id, rows)
@@ -310,8 +314,6 @@ class PartitionService:
                     self._warehouse.make_directories(places, made)
                 owned = set() if hive_objects.is_external(owner) else made
                 self._deletable.record_many(tx, _elsewhere(places, row.location), owned, besides=row.id)
-                # A partition that is born ready has a writer who sees to that; one that is committed at once hasn't.
-                committed = [p for p in prepared if p.flag.ready and p.flag.commit_time is not None]
                 self._commits.write_success_files(tx, held, [hive_objects.location(p.value) for p in committed])
         by_name = {p.name: p for p in prepared}
         return Added([by_name[name] for name in fresh], owner)

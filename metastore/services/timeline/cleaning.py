@@ -1,9 +1,9 @@
 """What a clean must keep, whoever planned it and whenever: looked at in the transaction that deletes.
 
 A file is kept that belongs to the latest snapshot, to one at the position of a savepoint or of a reader's lease, to a
-later one if the lease says so, to one that the table's `snapshot.time-retained` keeps, to the input of a plan that
-isn't completed, or to a partition that isn't ready yet. Each clean also removes the changelogs that aren't kept any
-more.
+later one if the lease says so, to one that the table's `snapshot.time-retained` keeps, to one since the position that
+the writer of an open instant has read, to the input of a plan that isn't completed, or to a partition that isn't ready
+yet. Each clean also removes the changelogs that aren't kept any more.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,8 @@ def kept(tx: Transaction, row: TableRow) -> Kept:
     table = definition_of(row)
     millis = None if table is None else table.snapshot_millis
     retained = None if millis is None else changelogs.position_before(tx, row, millis)
-    from_on = [each for each in (retained, leases.first_onwards(tx, row.id)) if each is not None]
+    firsts = (retained, leases.first_onwards(tx, row.id), instants.first_being_read(tx, row.id))
+    from_on = [each for each in firsts if each is not None]
     uncommitted = partitions.names(tx, Selection(row.id, only_uncommitted=True))
     return Kept(sorted(positions), uncommitted, min(from_on, default=None))
 
@@ -55,7 +56,7 @@ def clean(tx: Transaction, row: TableRow, instant: InstantRow, paths: Sequence[s
     if needed := {path for id, path in data_files.ids_of_paths(tx, row.id, set(paths)).items() if id not in ids}:
         raise InvalidOperationException(
             f"the file {min(needed)!r} belongs to the latest snapshot or to a savepoint, or a reader's lease, a pending"
-            f" plan, an uncommitted partition or {SNAPSHOT_TIME} needs it: plan the clean again"
+            f" plan, a writer at work, an uncommitted partition or {SNAPSHOT_TIME} needs it: plan the clean again"
         )
     data_files.purge(tx, row.id, [each.id for each in found])
     oldest = max((each.removed_at or 0 for each in found), default=0)

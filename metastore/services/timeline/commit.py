@@ -14,7 +14,14 @@ import structlog
 
 from lake.protocol.codec import binary
 from lake.protocol.hive import InvalidOperationException
-from lake.protocol.lake import CompletedInstant, CompleteInstantRequest, InstantConflict, InstantKey, TableReference
+from lake.protocol.lake import (
+    CompletedInstant,
+    CompleteInstantRequest,
+    Instant,
+    InstantConflict,
+    InstantKey,
+    TableReference,
+)
 from lake.protocol.struct import ExceptionStruct
 from metastore.services.commit_flag.transitions import Commits, properties_of
 from metastore.services.events.recorder import Events
@@ -57,7 +64,7 @@ from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
-from metastore.store.timeline.instants import InstantRow, RejectedCommitRow, Timeline
+from metastore.store.timeline.instants import ChangedGroup, InstantRow, RejectedCommitRow, Timeline
 from metastore.warehouse import WarehouseError
 
 MAX_TOGETHER = 1_000
@@ -139,7 +146,9 @@ class InstantCompletion:
     def _complete_all(
         self, tx: Transaction, requests: Sequence[CompleteInstantRequest], decode: Decode | None
     ) -> list["_Result"]:
-        locked = self._lock_all(tx, requests, decode)
+        locked, aborted = self._lock_all(tx, requests, decode)
+        if aborted:
+            return aborted
         repeated = [each for each in locked if each.instant.state == rules.COMPLETED]
         if repeated:
             done = [self._repeat(tx, each) for each in repeated]
@@ -183,9 +192,14 @@ class InstantCompletion:
 
     def _lock_all(
         self, tx: Transaction, requests: Sequence[CompleteInstantRequest], decode: Decode | None
-    ) -> list["_Locked"]:
-        """Locks the requests' tables, timelines and instants. Returns them in the order of the requests."""
+    ) -> tuple[list["_Locked"], list["_Result"]]:
+        """Locks the requests' tables, timelines and instants. Returns them in the order of the requests.
+
+        If an earlier call has aborted all of the instants, because their batches are part of the tables already, it
+        returns the results of that instead.
+        """
         locked: dict[int, _Locked] = {}
+        aborted: dict[int, _Result] = {}
         # Locks are taken in the order of names, as everywhere else, against deadlocks.
         for index, request in sorted(enumerate(requests), key=lambda each: _named(each[1].table)):
             changes_table = request.columns is not None or request.relocate or request.published or decode is not None
@@ -198,10 +212,16 @@ class InstantCompletion:
             action = rules.check_action(request.action)
             held = instants.hold_to_complete(tx, row.id, request.timestamp or "", action, staging.staged_place(row))
             if held is None:
-                raise no_instant(row, request.timestamp, request.action)
+                if not stream_batches.is_repeated(tx, row, request):
+                    raise no_instant(row, request.timestamp, request.action)
+                aborted[index] = self._aborted_before(tx, row, request)
+                continue
             position = next_position(tx, row, held.line)
             locked[index] = _Locked(request, row, held.line, position, held.instant, held.pending)
-        return [locked[index] for index in range(len(requests))]
+        if locked and aborted:
+            raise InvalidOperationException("some of the instants have been aborted already, others have not")
+        numbers = range(len(requests))
+        return [locked[each] for each in numbers if locked], [aborted[each] for each in numbers if aborted]
 
     @staticmethod
     def _repeat(tx: Transaction, locked: "_Locked") -> "_Result":
@@ -211,6 +231,14 @@ class InstantCompletion:
             raise InvalidOperationException(f"{describe_instant(instant)} already, with another content")
         answer = CompletedInstant(locked.request.table, to_thrift(with_moments(tx, [instant])[0]), True, row.version)
         return _Result(answer, row.id, instant.id, staged=True, may_be_due=False)
+
+    @staticmethod
+    def _aborted_before(tx: Transaction, row: TableRow, request: CompleteInstantRequest) -> "_Result":
+        """The result of an earlier call that aborted an instant, of which nothing is known any more."""
+        now = now_ms(tx)
+        instant = Instant(request.timestamp, request.action, rules.INFLIGHT, requestedAt=now, changedAt=now)
+        answer = CompletedInstant(request.table, instant, True, row.version, True)
+        return _Result(answer, row.id, 0, staged=True, may_be_due=False)
 
     @staticmethod
     def _abort_batch(tx: Transaction, locked: "_Locked") -> "_Result":
@@ -244,7 +272,7 @@ class InstantCompletion:
         brought: list[int] = []
         if locked.pending:
             # Files of earlier completions must be in place before they can be removed or replaced.
-            brought = self._files.bring(tx, row)
+            brought = self._files.bring(tx, row, request.rolledBack or ())
         keyed = is_keyed(row)
         if keyed:
             check_completion(row, request)
@@ -265,7 +293,8 @@ class InstantCompletion:
             changelogs.checked(row, instant, request, changes)
             logs_commute = keyed and not request.conditional and not planner.grows
             logs_commute = logs_commute and changelogs.logs_commute(row, request)
-            self._check_conflicts(tx, locked, request, changes, read, logs_commute=logs_commute)
+            mine = [*changes.changed_groups, *planner.conditions()]
+            self._check_conflicts(tx, locked, request, mine, read, logs_commute=logs_commute)
             planner.resolve(changes)
             planner.check_left_behind(changes, relocated)
         request = joined.request
@@ -344,12 +373,12 @@ class InstantCompletion:
         tx: Transaction,
         locked: "_Locked",
         request: CompleteInstantRequest,
-        changes: Changes,
+        mine: Sequence[ChangedGroup],
         read: int,
         *,
         logs_commute: bool,
     ) -> None:
-        """Raises _CommitConflict if a completion since position `read` conflicts with the changes.
+        """Raises _CommitConflict if a completion since position `read` has changed some of `mine`, too.
 
         `logs_commute`: as of `overlap`.
         """
@@ -358,7 +387,6 @@ class InstantCompletion:
         is_service = locked.instant.begun_as in rules.COMPLETES_AS
         if is_service:
             strategy = strategy_of_service(strategy)
-        mine = changes.changed_groups
         if not mine or read >= last:
             return
         moves = is_table_wide(row)

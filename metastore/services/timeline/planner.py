@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 from lake.protocol.hive import InvalidOperationException
 from lake.protocol.lake import CompleteInstantRequest, DataFile
+from metastore.services.filters import partition_filter
 from metastore.services.instant_rules import states as rules
 from metastore.services.instant_rules.finalize import Changes
+from metastore.services.instant_rules.keyed_tables import is_table_wide
+from metastore.services.partition.reads import partition_keys
 from metastore.services.timeline.hive_sync import LakePartition, lake_partition
 from metastore.store.engine.database import Transaction
+from metastore.store.engine.predicates import Everything, Predicate
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import FileRow, Kind, NewFile
 from metastore.store.table.tables import TableRow
@@ -79,7 +83,7 @@ class Planner:
         """
         request, changes = self._request, Changes()
         names = (request.added, request.removedGroups, request.removedPaths, request.replacedPartitions)
-        count = sum(len(each or ()) for each in names) + len(request.cleanedPaths or ())
+        count = sum(len(each or ()) for each in (*names, request.cleanedPaths, request.readGroups))
         if count > MAX_FILES:
             raise InvalidOperationException(f"a completion names at most {MAX_FILES} files, not {count}")
         changes.added = [self._new_file(each) for each in request.added or ()]
@@ -121,6 +125,29 @@ class Planner:
         ]
         changes.values = {each.name: each.values for each in self._partitions.values()}
         return changes
+
+    def conditions(self) -> list[ChangedGroup]:
+        """What others must not have changed, beside what the request itself changes.
+
+        These are further partitions, each as a whole, for which the condition of a replacement holds: its writer may
+        not have known them. Of a table whose key is unique over all partitions, these are the file groups that the
+        writer has read; their partition is '', where no file is. Raises MetaException if the condition is none, and
+        InvalidOperationException.
+        """
+        request = self._request
+        found = [ChangedGroup("", _name("file group", each), logs_only=True) for each in request.readGroups or ()]
+        if found and not is_table_wide(self._row):
+            raise InvalidOperationException(
+                f"{self._row.name}: readGroups are of tables whose key is unique over all partitions"
+            )
+        if request.replacedWhere is None:
+            return found
+        predicate: Predicate = Everything()
+        if request.replacedWhere:
+            keys = partition_keys(self._row)
+            predicate = partition_filter.parse_expression_bytes(request.replacedWhere.encode(), keys).at_most
+        names = data_files.partition_names(self._tx, self._row.id, predicate)
+        return found + [ChangedGroup(each, None) for each in names if each not in self._whole]
 
     def _kept(self, added: Sequence[NewFile], removed: Sequence[FileRow]) -> set[tuple[str, str]]:
         """The file groups of which a service only moves the base file: that changes nothing for other writers."""

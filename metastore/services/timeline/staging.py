@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lake.protocol.hive import InvalidOperationException
-from lake.protocol.lake import CompleteInstantRequest
+from lake.protocol.lake import CompleteInstantRequest, InstantKey
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher, directory
@@ -170,9 +170,13 @@ class InstantFiles:
         """Moves a table's pending files. Raises WarehouseError, DatabaseUnavailable."""
         self._publisher.carry_out(table_id)
 
-    def bring(self, tx: Transaction, row: TableRow) -> list[int]:
-        """Moves pending files, in a transaction that hasn't locked partitions yet. Returns the ids for `forget`."""
-        return self._publisher.bring_below(tx, row.id, staged_place(row))
+    def bring(self, tx: Transaction, row: TableRow, undone: Iterable[InstantKey] = ()) -> list[int]:
+        """Moves pending files, in a transaction that hasn't locked partitions yet. Returns the ids for `forget`.
+
+        `undone`: the instants that the transaction undoes, whose files may be gone. Raises WarehouseError.
+        """
+        place = staged_place(row)
+        return self._publisher.bring_below(tx, row.id, place, [f"{place}/{each.timestamp}." for each in undone])
 
     def forget(self, tx: Transaction, row: TableRow, brought: Sequence[int]) -> None:
         """Removes the records of the moves that `bring` made. Call it when the partitions are locked."""

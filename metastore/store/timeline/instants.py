@@ -111,6 +111,7 @@ class ChangedGroup(NamedTuple):
 
 
 _WRITES = ("commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "clustering")
+_READING = (*_WRITES, "indexing", "publish")
 _REPLACING = ("replacecommit", "clustering")
 
 _COLUMNS = (
@@ -673,6 +674,23 @@ def with_many(tx: Connection, more_than: int) -> list[int]:
         .having(func.count() > more_than)
     )
     return list(tx.execute(query).scalars())
+
+
+def first_being_read(tx: Connection, table_id: int) -> int | None:
+    """The first position that the writer of an open instant reads, as long as its heartbeats come; None for none.
+
+    Writers merge what they write with the files of that snapshot, and table services rewrite these.
+    """
+    record_read(Kind.TIMELINE, table_id)
+    query = select(func.min(instants.c.read_position)).where(
+        instants.c.table_id == table_id,
+        instants.c.position.is_(None),
+        instants.c.state == "inflight",
+        instants.c.heartbeat_at.is_not(None),
+        instants.c.begun_as.in_(_READING),
+    )
+    found: int | None = tx.execute(query).scalar_one()
+    return found
 
 
 def needless(tx: Connection, table_id: int) -> int:

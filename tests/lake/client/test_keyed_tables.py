@@ -3,11 +3,14 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from lake.client.lake_types import DataFile
 from lake.protocol.lake import InstantConflict
+from lake.tables.buckets import BucketWriter
 from lake.tables.compaction import plan_compaction, run_compaction
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed.errors import UnfitRows
@@ -243,6 +246,22 @@ class TestRowsThatMove:
         lake.merge(self.rows((7, 5, "x"), _change_type=["delete"]))
         lake.upsert(self.rows((7, 4, "y")))
         assert self.state(lake) == [(2, 5, "y")], "a delete that came before its row is remembered"
+
+    def test_a_delete_of_no_row_sees_one_that_came_meanwhile(
+        self, lake: LakeTable, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lake.upsert(self.rows((1, 5, "x"), (2, 5, "y")))
+        write = BucketWriter.write_anywhere
+
+        def write_beside(*given: Any) -> list[DataFile]:
+            made = write(*given)
+            monkeypatch.setattr(BucketWriter, "write_anywhere", write)
+            lake.upsert(self.rows((3, 5, "x")))
+            return made
+
+        monkeypatch.setattr(BucketWriter, "write_anywhere", write_beside)
+        lake.delete(pa.table({"id": [3]}))
+        assert self.state(lake) == [(1, 5, "x"), (2, 5, "y")]
 
     def test_a_feed_of_moves_is_merged(self, lake: LakeTable, new_table: NewTable) -> None:
         mirror = new_table({"primary-key": "id", "bucket": "1"}, {"id": "bigint", "v": "int", "part": "string"})

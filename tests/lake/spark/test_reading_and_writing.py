@@ -181,6 +181,22 @@ write(rows, {odd.name!r}, event_time="at")
     assert lake.run(f"result = read(spark, {odd.name!r}).where('hr = 12').count()") == 1
 
 
+def test_event_times_without_a_time_zone_are_those_of_utc(lake: Lake) -> None:
+    for kind, value, expected in (
+        ("DATE", "DATE '2026-01-01'", "2026-01-01 00:00:00+00:00"),
+        ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ '1969-03-09 02:30:15.25'", "1969-03-09 02:30:15.250000+00:00"),
+        ("TIMESTAMP", "TIMESTAMP '2026-01-01 00:00:00+01'", "2025-12-31 23:00:00+00:00"),
+    ):
+        table = lake.table(f"in_{kind.lower()}", f"id BIGINT, at {kind}", "")
+        lake.run(f"""
+spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+write(spark.sql("SELECT 1L AS id, {value} AS at"), {table.name!r}, event_time="AT")
+spark.conf.unset("spark.sql.session.timeZone")
+""")
+        [file] = table.snapshot()
+        assert str(file.min_event_time) == str(file.max_event_time) == expected
+
+
 def test_event_time_moves_the_watermark(lake: Lake) -> None:
     by_time = lake.table(
         "e",

@@ -16,11 +16,16 @@ from pyiceberg.exceptions import BadRequestError, ForbiddenError, TableAlreadyEx
 from pyiceberg.expressions import AlwaysTrue, EqualTo, NotNull
 
 from lake.client.lake_types import Completion, DataFile, Instant
+from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.formats.partition_names import DEFAULT_PARTITION, make_name
-from lake.protocol.lake import CommitPartitionsRequest, ReopenPartitionsRequest
+from lake.protocol.lake import CommitPartitionsRequest, ListInstantsRequest, ReopenPartitionsRequest
 from lake.tables.compaction import plan_compaction, run_compaction
 from lake.tables.keyed_writes import Applied
 from lake.tables.lake import LakeClient, LakeTable
+from metastore.iceberg.shown import lake_tables
+from metastore.iceberg.shown.footer_cache import Footers
+from metastore.iceberg.shown.writing import Memory
+from metastore.warehouse import Warehouse
 from tests.lake.client.test_column_ids import Columns, alter
 from tests.lake.tables.keyed.histories import COLUMNS as HISTORY_COLUMNS
 from tests.lake.tables.keyed.histories import TABLES, History, make_table
@@ -55,6 +60,44 @@ def test_upserts_and_deletes(lake: LakeClient, ours: RestCatalog, duck: Duck) ->
     table.delete(batch(4, 5, part="b").select(["id", "part"]))
     assert own(table) == []
     assert of_pyiceberg(ours, table) == duck.rows(table) == []
+
+
+class Paged:
+    """A client of a server that lists so many instants at most."""
+
+    def __init__(self, client: ThriftClient, most: int) -> None:
+        self._client, self._most = client, most
+
+    def lake_list_instants(self, request: ListInstantsRequest) -> Any:
+        limit = self._most if request.limit is None else min(request.limit, self._most)
+        return self._client.lake_list_instants(request.replace(limit=limit))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+def test_positions_have_times_beyond_one_list_of_instants(
+    lake: LakeClient, rest: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lake_tables, "PAGE", 5)
+    table = lake_table(lake)
+    add_file(table, "part=a", [1])
+    [undone] = table.instants()
+    table.roll_back(undone)
+    for number in range(12):
+        add_file(table, "part=a", [number])
+    with ThriftClient(rest.server.host, rest.server.port) as client:
+        database, _, name = table.name.partition(".")
+        found = client.get_table(database, name)
+        warehouse = Warehouse(f"file:{tmp_path}")
+        memory = Memory(Footers(warehouse))
+        shown = lake_tables.LakeTable(Paged(client, 5), warehouse, memory, found, lambda *_: None)  # type: ignore[arg-type]
+        times = [shown._time_of(position) for position in range(1, 15)]
+    completed = sorted(table.instants(include_archived=True), key=lambda each: each.position or 0)
+    assert [each.position for each in completed] == [*range(1, 15)]
+    assert [f"{datetime.datetime.fromtimestamp(each / 1000, datetime.UTC):%Y%m%d%H%M%S%f}"[:17] for each in times] == [
+        (each.completion_time or "")[:17] for each in completed
+    ]
 
 
 def test_time_travel(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:

@@ -63,6 +63,35 @@ def test_it_ends_by_the_clock_of_the_database(table: LakeTable) -> None:
     assert len(table.metastore.reader_leases.listing(table.reference)) == 1
 
 
+@pytest.mark.parametrize("action", ["commit", "compaction", "publish"])
+def test_who_writes_keeps_what_it_has_read(table: LakeTable, action: str) -> None:
+    for _ in range(2):
+        table.commit("a")
+    writing = table.begin(action, heartbeat=True)
+    read = table.paths()
+    for _ in range(2):
+        table.commit("a")
+    plan = table.clean_plan(keepCommits=1)
+    assert read[0] not in plan
+    assert len(plan) == 1, "what was superseded before it began"
+    with pytest.raises(InvalidOperationException, match="a writer at work"):
+        table.clean([*plan, *read])
+    table.clean(plan)
+    assert table.paths(asOfPosition=writing.readPosition) == read
+    table.metastore.timeline.delete(table.reference, writing.timestamp, writing.action)
+    assert read[0] in table.clean_plan(keepCommits=1)
+
+
+def test_who_sends_no_heartbeats_or_reads_no_files_keeps_nothing(table: LakeTable) -> None:
+    table.commit("a")
+    table.begin("commit")
+    table.begin("commit", state="requested")
+    for action in ("clean", "rollback"):
+        table.begin(action, heartbeat=True)
+    table.commit("a")
+    assert len(table.clean_plan(keepCommits=1)) == 1
+
+
 def test_a_clean_and_a_lease_at_once(table: LakeTable, pair: tuple[Metastore, Metastore]) -> None:
     """A lease that is granted while a clean goes on is on a snapshot that the clean leaves whole, or it is refused."""
     for _ in range(3):

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lake.protocol.hive import InvalidOperationException
+from lake.protocol.hive import InvalidOperationException, MetaException
 from lake.protocol.lake import Instant, InstantConflict, InstantKey
 from metastore.services.instant_rules.conflicts import PROPERTY, Strategy, overlap
 from metastore.services.wiring import Metastore
@@ -90,6 +90,48 @@ def test_an_overwrite_collides_with_everything_in_its_partition(table: LakeTable
         table.complete(overwrite, replacedPartitions=[DAY(1)])
     elsewhere = table.begin()
     table.complete(elsewhere, replacedPartitions=[DAY(2)])
+
+
+@pytest.mark.parametrize(
+    ("where", "collides"),
+    [
+        (None, False),
+        ("", True),
+        ("`dt`='2026-01-03'", True),
+        ("(`DT`='x%2Fy' OR dt='2026-01-03') AND (dt='2026-01-03')", True),
+        ("dt='2026-01-02'", False),
+    ],
+)
+def test_an_overwrite_by_a_condition_collides_with_partitions_made_since(
+    table: LakeTable, where: str | None, collides: bool
+) -> None:
+    append, overwrite = race(table)
+    table.complete(append, file(DAY(3), "new", append.timestamp or ""))
+    before = table.kept()
+    if not collides:
+        table.complete(overwrite, replacedPartitions=[DAY(2)], replacedWhere=where)
+        return
+    with pytest.raises(InstantConflict, match=f"partition {DAY(3)}"):
+        table.complete(overwrite, replacedPartitions=[DAY(1), DAY(2)], replacedWhere=where)
+    assert table.kept() == before
+    table.complete(table.begin(), replacedPartitions=[DAY(1), DAY(2), DAY(3)], replacedWhere=where)
+    assert table.paths() == []
+
+
+def test_an_overwrite_of_an_empty_table_collides_with_its_first_rows(metastore: Metastore, db: str) -> None:
+    for name, keys, partition in (("flat", (), ""), ("by_day", ("dt",), DAY(1))):
+        table = LakeTable(metastore, db, name, keys=keys)
+        overwrite = table.begin()
+        table.commit("a", partition=partition)
+        with pytest.raises(InstantConflict):
+            table.complete(overwrite, replacedWhere="")
+        assert len(table.paths()) == 1
+
+
+def test_a_condition_that_is_none_is_refused(table: LakeTable) -> None:
+    for where in ("dt", "hour='1'"):
+        with pytest.raises(MetaException):
+            table.complete(table.begin(), replacedPartitions=[DAY(1)], replacedWhere=where)
 
 
 def test_who_takes_out_a_file_that_is_gone_by_then_has_lost(table: LakeTable) -> None:

@@ -7,6 +7,7 @@ import pytest
 from lake.protocol.hive import InvalidOperationException
 from lake.protocol.lake import Column, DataFile, Instant, InstantConflict, InstantKey
 from metastore.services.model.visibility import Scope
+from metastore.services.timeline.staging import InstantFiles
 from metastore.services.wiring import Metastore
 from metastore.warehouse import Warehouse, WarehouseError
 from tests.metastore.services.timeline.lake import DAY, LakeTable, file
@@ -66,6 +67,27 @@ def named(table: LakeTable, **fields: object) -> dict[str, set[str]]:
         assert path.is_file(), path
         found.setdefault(each.partition or "", set()).add(path.name)
     return found
+
+
+def test_a_staged_file_that_vanished_is_named_and_its_instant_can_be_undone(
+    table: LakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(table, DAY(1), "a.parquet")
+    with monkeypatch.context() as patch:  # the server dies before it moves the files
+        patch.setattr(InstantFiles, "publish", lambda *_: None)
+        lost = append(table, DAY(1), "b.parquet", "c.parquet")
+    (directory(lost) / DAY(1) / "b.parquet").unlink()
+    later = table.begin()
+    added = put(later, DAY(1), "d.parquet", staged=True)
+    for _ in range(2):
+        with pytest.raises(WarehouseError, match=r"b\.parquet.*put it back there, or roll back the instant"):
+            table.complete(later, added)
+    with pytest.raises(WarehouseError, match=r"b\.parquet"):  # not one that undoes something else
+        table.complete(table.begin("rollback"), rolledBack=[InstantKey("20200101000000000", "commit")])
+    table.complete(table.begin("rollback"), rolledBack=[InstantKey(lost.timestamp, lost.action)])
+    assert named(table) == {DAY(1): {"a.parquet"}}
+    table.complete(later, added)
+    assert named(table) == {DAY(1): {"a.parquet", "d.parquet"}}
 
 
 def test_staged_files_join_their_partitions(table: LakeTable) -> None:

@@ -299,6 +299,30 @@ class TestAnywhere:
         if strategy != "partition":
             self.put(table, third, 1, number=2)
 
+    def test_who_has_looked_into_a_bucket_conflicts_with_its_writers(self, table: LakeTable) -> None:
+        one, looked, elsewhere = (table.begin("deltacommit") for _ in range(3))
+        self.put(table, one, 1)
+        with pytest.raises(InstantConflict, match="file group bucket-00001 of the table"):
+            table.complete(looked, readGroups=[BUCKET(0), BUCKET(1)])
+        table.complete(looked, readGroups=[BUCKET(1)], readPosition=1)
+        table.complete(elsewhere, readGroups=[BUCKET(2)])
+        self.put(table, table.begin("deltacommit", readPosition=1), 2)  # who only looked has changed nothing
+
+    def test_a_compaction_changes_nothing_for_who_has_looked(self, table: LakeTable) -> None:
+        self.put(table, table.begin("commit"), 1)
+        self.put(table, table.begin("deltacommit"), 1, kind="log")
+        compaction = table.begin("compaction", plan=[table.group(BUCKET(1))])
+        looked = table.begin("deltacommit")
+        path = f".instants/{compaction.timestamp}.compaction/{DAY(1)}/{BUCKET(1)}.parquet"
+        added = file(DAY(1), BUCKET(1), compaction.timestamp or "", path=path)
+        table.complete(compaction, added, newAction="commit")
+        table.complete(looked, readGroups=[BUCKET(1)])
+
+    def test_buckets_are_read_where_keys_are_unique_over_all_partitions(self, metastore: Metastore, db: str) -> None:
+        other = keyed(metastore, db)
+        with pytest.raises(InvalidOperationException, match="unique over all partitions"):
+            other.complete(other.begin("deltacommit"), readGroups=[BUCKET(1)])
+
     def test_log_files_of_a_bucket_conflict(self, table: LakeTable) -> None:
         table.commit(BUCKET(1))
         one, other = table.begin("deltacommit"), table.begin("deltacommit")

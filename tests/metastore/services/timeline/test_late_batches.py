@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from lake.protocol.hive import InvalidOperationException
+from lake.protocol.hive import AlreadyExistsException, InvalidOperationException
 from lake.protocol.lake import CompletedInstant, InstantConflict, LateRows, Route
 from metastore.services.model.visibility import Scope
+from metastore.services.timeline import late_batches
 from metastore.services.wiring import Metastore
 from tests.metastore.services.readiness.lake import HOUR, HOURLY, at, hour
 from tests.metastore.services.timeline.lake import LakeTable, file
@@ -20,9 +21,9 @@ KEYED = {"primary-key": "id,dt,hr", "bucket": "1"}
 class Hours(LakeTable):
     """A table of hourly partitions, and a stream into it."""
 
-    def __init__(self, metastore: Metastore, db: str, late: str = "next", **properties: str) -> None:
+    def __init__(self, metastore: Metastore, db: str, late: str = "next", name: str = "t", **properties: str) -> None:
         parameters = {**HOURLY, "partition.late-rows": late, **properties}
-        super().__init__(metastore, db, keys=("dt", "hr"), parameters=parameters)
+        super().__init__(metastore, db, name, keys=("dt", "hr"), parameters=parameters)
 
     def write(self, group: str, *hours: int, **fields: Any) -> CompletedInstant:
         """Completes an instant that writes a file into the partitions of these hours."""
@@ -164,6 +165,74 @@ def test_no_row_is_lost_or_slips_in_while_partitions_turn_ready(metastore: Metas
     assert errors == []
     groups = [each.partition(":")[2] for each in table.files(scope=Scope.UNCOMMITTED)]
     assert sorted(each for each in groups if each.startswith("g")) == sorted(f"g{number}" for number in range(12))
+
+
+@pytest.mark.parametrize("call", ["add", "alter", "commit"])
+def test_who_makes_a_partition_ready_waits_for_a_completion_that_has_looked(
+    pair: tuple[Metastore, Metastore], hours: Hours, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """By another server, once the completion has seen that the partition isn't ready."""
+    other, number = pair[1], 5 if call == "add" else 1
+    values = hour(number).replace("dt=", "").replace("hr=", "").split("/")
+    wanted = builders.partition(hours.db, hours.name, *values, parameters={"commit": "true"})
+
+    def turn() -> None:
+        if call == "add":
+            other.partitions.add(hours.db, hours.name, [wanted], {}, single=True)
+        elif call == "alter":
+            there = other.partition_reads.get_by_name(Scope.UNCOMMITTED, hours.db, hours.name, hour(number))
+            altered = there.replace(parameters=wanted.parameters)
+            other.partitions.alter(hours.db, hours.name, [altered], {}, single=True)
+        else:
+            other.partition_states.commit(hours.reference, [hour(number)], None, None)
+
+    errors: list[BaseException] = []
+
+    def turn_beside() -> None:
+        try:
+            turn()
+        except BaseException as error:
+            errors.append(error)
+
+    beside = threading.Thread(target=turn_beside)
+    look = late_batches.look
+
+    def look_and_wait(*arguments: Any) -> late_batches.Late:
+        found = look(*arguments)
+        beside.start()
+        beside.join(0.7)
+        assert beside.is_alive(), "it waits until the completion has ended"
+        return found
+
+    monkeypatch.setattr(late_batches, "look", look_and_wait)
+    answer = hours.write("b", number)
+    monkeypatch.undo()
+    beside.join()
+    assert not answer.alreadyReady
+    assert f"{hour(number)}:b" in hours.files(scope=Scope.UNCOMMITTED)
+    if call == "add":
+        assert [type(each) for each in errors] == [AlreadyExistsException]
+        assert hour(number) not in hours.ready()
+    else:
+        assert errors == []
+        assert hour(number) in hours.ready(), "with the rows that came before"
+        assert hours.write("c", number).alreadyReady == [hour(number)]
+
+
+def test_of_several_tables_all_ready_partitions_are_told(metastore: Metastore, db: str) -> None:
+    tables = [Hours(metastore, db, name=name) for name in ("one", "two", "three")]
+    for each in tables[:2]:
+        each.write("a", 0, 1, 2, eventTimes={"s": START + 2 * HOUR + 1})
+        assert each.ready() == [hour(0), hour(1)]
+    begun = [(each, each.begin()) for each in tables]
+    requests = [
+        each.request(instant, *(file(hour(some), "b", instant.timestamp) for some in (0, 1, 2)), keepsReady=True)
+        for each, instant in begun
+    ]
+    answers = metastore.instant_completion.complete(requests)
+    assert [each.alreadyReady for each in answers] == [[hour(0), hour(1)], [hour(0), hour(1)], []]
+    assert {each.instant.state for each in answers if each.instant} == {"inflight"}, "nothing has changed in any"
+    assert tables[2].files(scope=Scope.UNCOMMITTED) == []
 
 
 def test_late_rows_are_left_out(metastore: Metastore, db: str) -> None:

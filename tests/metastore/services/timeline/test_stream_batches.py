@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lake.protocol.hive import InvalidOperationException
+from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
 from lake.protocol.lake import CompletedInstant, InstantConflict, InstantKey
 from metastore.services.timeline import stream_batches
 from metastore.services.wiring import Metastore
@@ -62,6 +62,31 @@ def test_a_lost_answer_is_given_again(table: LakeTable) -> None:
     [again] = table.metastore.instant_completion.complete([request])
     assert again.repeated
     assert not again.batchRepeated, "this very instant has completed the batch"
+
+
+def test_a_lost_answer_about_a_repeated_batch_is_given_again(table: LakeTable, metastore: Metastore, db: str) -> None:
+    other, complete = LakeTable(metastore, db, "other"), metastore.instant_completion.complete
+    for each in (table, other):
+        commit(each, "a", 0)
+    begun = [(each, each.begin()) for each in (table, other)]
+    requests = [
+        each.request(instant, file(DAY(1), "b", instant.timestamp or ""), stream="orders", batch=0)
+        for each, instant in begun
+    ]
+    first = complete(requests)
+    before = table.kept(), other.kept()
+    again = complete(requests)
+    for answers in (first, again):
+        assert [(each.instant.timestamp, each.batchRepeated) for each in answers if each.instant] == [
+            (instant.timestamp, True) for _, instant in begun
+        ]
+    assert (table.kept(), other.kept()) == before
+    with pytest.raises(NoSuchObjectException, match="has no instant"):
+        complete([requests[0].replace(batch=1)])
+    fresh = other.begin()
+    alive = other.request(fresh, file(DAY(1), "b", fresh.timestamp or ""), stream="orders", batch=0)
+    with pytest.raises(InvalidOperationException, match="some of the instants have been aborted"):
+        complete([requests[0], alive])
 
 
 def test_a_conflict_leaves_the_batch_open(table: LakeTable) -> None:

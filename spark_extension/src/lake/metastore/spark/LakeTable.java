@@ -400,12 +400,12 @@ final class LakeTable
         }
     }
 
-    /** The completed instants of some actions, the archived ones too. */
+    /** The completed instants of some actions, null for all, the archived and undone ones too. */
     List<Metastore.Answer> completed(String... actions) {
         return pagesOf(
                 new Metastore.Struct()
                         .with(1, reference())
-                        .with(2, Arrays.asList(actions))
+                        .with(2, actions == null ? null : Arrays.asList(actions))
                         .with(3, Collections.singletonList("completed"))
                         .with(8, true));
     }
@@ -602,20 +602,28 @@ final class LakeTable
         return found;
     }
 
-    /** When the instant at a position was complete, in microseconds since 1970. */
+    /** When the last known instant up to a position was complete, in microseconds since 1970. */
     long completedAt(long position) {
         List<Metastore.Answer> found = new ArrayList<>();
         try {
             changes(position - 1, position, false).changes.forEach(each -> found.add(each.struct(1)));
         } catch (Metastore.Refused gone) {
-            found.addAll(instants()); // what was before it has been cleaned
+            // what was before it has been cleaned
         }
+        if (found.isEmpty()) { // that, or the instant was one that can be deleted, such as a clean or a savepoint
+            found.addAll(completed((String[]) null));
+        }
+        Metastore.Answer latest = null;
         for (Metastore.Answer each : found) {
-            if (each.number(8, 0) == position) {
-                return each.number(5, 0) * 1_000;
+            long at = each.number(8, 0);
+            if (at <= position && (latest == null || at > latest.number(8, 0))) {
+                latest = each;
             }
         }
-        throw Errors.analysis(name() + " doesn't know any more when its position " + position + " was complete");
+        if (latest == null) {
+            throw Errors.analysis(name() + " doesn't know any more when its position " + position + " was complete");
+        }
+        return latest.number(5, 0) * 1_000;
     }
 
     /** All partitions, those that are uncommitted and those that files of no snapshot lie in among them. */

@@ -11,7 +11,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -73,7 +72,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         private final LogicalWriteInfo info;
         private final String operation;
         /** The partitions that are replaced, by their names; null if none is. */
-        private Predicate<String> replaced;
+        private PartitionFilter replaced;
         private boolean replacesWritten;
 
         /** {@code operation}: what the instant says of itself, such as {@code upsert}. */
@@ -100,7 +99,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         @Override
         public Builder truncate() {
-            replaced = name -> true;
+            replaced = PartitionFilter.ALL;
             return this;
         }
 
@@ -118,7 +117,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         public Builder overwriteDynamicPartitions() {
             checkPartitions();
             String named = table.overwritten();
-            replaced = name -> name.equals(named);
+            replaced = PartitionFilter.named(named);
             replacesWritten = named == null;
             return this;
         }
@@ -135,7 +134,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
     private final String operation;
     /** Otherwise it changes rows that are there, such as an UPDATE. */
     private final boolean isInsert;
-    private final Predicate<String> replaced;
+    private final PartitionFilter replaced;
     private final boolean replacesWritten;
 
     private LakeWrite(Builder builder) {
@@ -160,7 +159,8 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     new Metastore.Struct()
                             .with(5, about("overwrite", 0, 0))
                             .with(9, partitions.isEmpty() ? null : new ArrayList<>(partitions))
-                            .with(25, table.layout()));
+                            .with(25, table.layout())
+                            .with(29, PartitionFilter.ALL.text));
         } finally {
             instant.abort(); // unless it is complete
         }
@@ -381,14 +381,15 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     .with(22, batch == null ? null : info.queryId())
                     .with(23, batch)
                     .with(24, keyed.writesChangelog() && !replaces() ? changelog : null)
-                    .with(25, table.layout());
+                    .with(25, table.layout())
+                    .with(29, replaces() ? replaced.text : null);
         }
 
         /** {@code written}: the partitions that got rows. */
         private Set<String> replacedPartitions(Set<String> written) {
             Set<String> found = new TreeSet<>(written);
             for (SnapshotFile file : snapshot.files) {
-                if (replaced.test(file.partition)) {
+                if (replaced.holdsFor(file.partition)) {
                     found.add(file.partition);
                 }
             }
@@ -397,7 +398,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
             }
             if (!replacesWritten) {
                 for (String each : written) {
-                    if (!replaced.test(each)) {
+                    if (!replaced.holdsFor(each)) {
                         throw Errors.unfitRows("a row of " + each + " is outside of what is overwritten");
                     }
                 }

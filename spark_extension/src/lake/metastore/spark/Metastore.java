@@ -91,6 +91,10 @@ final class Metastore {
             }
             return this;
         }
+
+        boolean has(int number) {
+            return fields.containsKey((short) number);
+        }
     }
 
     /** An answer's struct. */

@@ -2,6 +2,7 @@ package lake.metastore.spark;
 
 import java.util.Arrays;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
 import org.apache.spark.sql.sources.AlwaysTrue;
 import org.apache.spark.sql.sources.And;
@@ -13,13 +14,35 @@ import org.apache.spark.sql.sources.Or;
 
 /** Which partitions an overwrite replaces: conditions that compare partition columns with values. */
 final class PartitionFilter {
-    private PartitionFilter() {}
+    static final PartitionFilter ALL = new PartitionFilter(name -> true, "");
 
-    /** Whether a partition of some name is meant; null if the filters say something else, too. */
-    static Predicate<String> of(LakeTable table, Filter[] filters) {
-        Predicate<String> found = name -> true;
+    private final Predicate<String> condition;
+    /**
+     * The same for the metastore, as {@code replacedWhere} of a CompleteInstantRequest; null if the partitions are known by
+     * their names.
+     */
+    final String text;
+
+    private PartitionFilter(Predicate<String> condition, String text) {
+        this.condition = condition;
+        this.text = text;
+    }
+
+    /** The partition of a name; none if it is null. */
+    static PartitionFilter named(String partition) {
+        return new PartitionFilter(name -> name.equals(partition), null);
+    }
+
+    /** Whether a partition of some name is meant. */
+    boolean holdsFor(String partition) {
+        return condition.test(partition);
+    }
+
+    /** Null if the filters say something else, too. */
+    static PartitionFilter of(LakeTable table, Filter[] filters) {
+        PartitionFilter found = ALL;
         for (Filter each : filters) {
-            Predicate<String> one = of(table, each);
+            PartitionFilter one = of(table, each);
             if (one == null) {
                 return null;
             }
@@ -28,9 +51,9 @@ final class PartitionFilter {
         return found;
     }
 
-    private static Predicate<String> of(LakeTable table, Filter filter) {
+    private static PartitionFilter of(LakeTable table, Filter filter) {
         if (filter instanceof AlwaysTrue) {
-            return name -> true;
+            return ALL;
         } else if (filter instanceof EqualTo) {
             return equal(table, ((EqualTo) filter).attribute(), ((EqualTo) filter).value());
         } else if (filter instanceof EqualNullSafe) {
@@ -38,31 +61,53 @@ final class PartitionFilter {
         } else if (filter instanceof In) {
             return equal(table, ((In) filter).attribute(), ((In) filter).values());
         } else if (filter instanceof And) {
-            Predicate<String> left = of(table, ((And) filter).left());
-            Predicate<String> right = of(table, ((And) filter).right());
+            PartitionFilter left = of(table, ((And) filter).left());
+            PartitionFilter right = of(table, ((And) filter).right());
             return left == null || right == null ? null : left.and(right);
         } else if (filter instanceof Or) {
-            Predicate<String> left = of(table, ((Or) filter).left());
-            Predicate<String> right = of(table, ((Or) filter).right());
+            PartitionFilter left = of(table, ((Or) filter).left());
+            PartitionFilter right = of(table, ((Or) filter).right());
             return left == null || right == null ? null : left.or(right);
         }
         return null;
     }
 
-    private static Predicate<String> equal(LakeTable table, String column, Object... values) {
-        if (!table.isPartitionedBy(column) || Arrays.asList(values).contains(null)) {
+    private PartitionFilter and(PartitionFilter other) {
+        if (text.isEmpty() || other.text.isEmpty()) {
+            return text.isEmpty() ? other : this;
+        }
+        return new PartitionFilter(condition.and(other.condition), "(" + text + ") AND (" + other.text + ")");
+    }
+
+    private PartitionFilter or(PartitionFilter other) {
+        if (text.isEmpty() || other.text.isEmpty()) {
+            return ALL;
+        }
+        return new PartitionFilter(condition.or(other.condition), "(" + text + ") OR (" + other.text + ")");
+    }
+
+    private static PartitionFilter equal(LakeTable table, String column, Object... values) {
+        if (!table.isPartitionedBy(column) || values.length == 0 || Arrays.asList(values).contains(null)) {
             return null;
         }
+        String quoted = Catalogs.quoted(column)[0];
+        String text =
+                Arrays.stream(values)
+                        .map(value -> quoted + "='" + ExternalCatalogUtils.escapePathName(String.valueOf(value)) + "'")
+                        .collect(Collectors.joining(" OR "));
         // A date is a java.sql.Date or a LocalDate: the text of both is the one that is in the partition's name.
-        return name -> {
-            for (String part : name.split("/")) {
-                int sign = part.indexOf('=');
-                if (ExternalCatalogUtils.unescapePathName(part.substring(0, Math.max(sign, 0))).equalsIgnoreCase(column)) {
-                    String text = ExternalCatalogUtils.unescapePathName(part.substring(sign + 1));
-                    return Arrays.stream(values).anyMatch(value -> String.valueOf(value).equals(text));
-                }
-            }
-            return false;
-        };
+        Predicate<String> condition =
+                name -> {
+                    for (String part : name.split("/")) {
+                        int sign = part.indexOf('=');
+                        String key = ExternalCatalogUtils.unescapePathName(part.substring(0, Math.max(sign, 0)));
+                        if (key.equalsIgnoreCase(column)) {
+                            String found = ExternalCatalogUtils.unescapePathName(part.substring(sign + 1));
+                            return Arrays.stream(values).anyMatch(value -> String.valueOf(value).equals(found));
+                        }
+                    }
+                    return false;
+                };
+        return new PartitionFilter(condition, text);
     }
 }

@@ -23,6 +23,8 @@ final class PendingInstant {
     private static final int HEARTBEAT_SECONDS = 20;
     private static final int TRIES = 5;
     private static final int CONFLICT = 4;
+    /** In a CompleteInstantRequest: it is of a stream. */
+    private static final int BATCH = 23;
     /** Separates a table's directory from those of its instants. */
     static final String INSTANTS = "/.instants/";
     private static final Logger LOG = LoggerFactory.getLogger(PendingInstant.class);
@@ -163,8 +165,9 @@ final class PendingInstant {
                 return answer;
             } catch (Metastore.Refused refused) {
                 if (refused.field == CONFLICT) {
+                    String next = completion.has(BATCH) ? "start the query again" : "run the statement again";
                     throw new ConcurrentModificationException(
-                            refused.getMessage() + "; nothing was written: run the statement again");
+                            refused.getMessage() + "; nothing was written: " + next);
                 }
                 throw Errors.analysis(refused.getMessage());
             } catch (RuntimeException error) {

@@ -161,7 +161,8 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
                     .with(14, written.eventTimes(source))
                     .with(17, replaces ? (Object) true : null)
                     .with(22, info.queryId())
-                    .with(23, batch);
+                    .with(23, batch)
+                    .with(29, replaces ? PartitionFilter.ALL.text : null);
         }
 
         /** All partitions, those that get rows among them. */

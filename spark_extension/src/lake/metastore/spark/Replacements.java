@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -32,7 +33,7 @@ final class Replacements {
         if (condition.equals(Literal.TrueLiteral())) {
             return null;
         }
-        Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(condition, true);
+        Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(folded(condition), true);
         if (filter.isDefined() && PartitionFilter.of(table, new Filter[] {filter.get()}) != null) {
             return null;
         }
@@ -63,6 +64,14 @@ final class Replacements {
         } catch (ParseException error) {
             throw Errors.rethrow(error);
         }
+    }
+
+    /** A condition with literals for converted ones: PARTITION (n = 1) comes as {@code n <=> cast(1 as int)}. */
+    private static Expression folded(Expression expression) {
+        if (expression instanceof Cast && ((Cast) expression).child() instanceof Literal) {
+            return new Literal(expression.eval(null), expression.dataType());
+        }
+        return (Expression) expression.mapChildren(child -> folded(child));
     }
 
     private static LogicalPlan withRows(LogicalPlan plan, LogicalPlan rows) {

@@ -4,8 +4,14 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 
 /** The least event time of the rows of each source, which move the table's watermark. */
 final class SourceTimes {
@@ -26,10 +32,26 @@ final class SourceTimes {
         this.type = this.source < 0 ? null : schema.apply(this.source).dataType();
     }
 
-    /** Throws UnfitRows for a column that isn't there. */
+    /** Throws UnfitRows for a column that isn't there, or whose values have no text. */
     static void check(String table, StructType columns, String source) {
-        if (source != null && !Arrays.asList(columns.fieldNames()).contains(source)) {
+        if (source == null) {
+            return;
+        }
+        if (!Arrays.asList(columns.fieldNames()).contains(source)) {
             throw Errors.unfitRows(table + " has no column " + source + ", which names the source of a row");
+        }
+        DataType type = columns.apply(source).dataType();
+        boolean hasText =
+                type instanceof StringType
+                        || type instanceof NumericType
+                        || type instanceof BooleanType
+                        || type instanceof DateType
+                        || type instanceof TimestampType
+                        || type instanceof TimestampNTZType;
+        if (!hasText) {
+            throw Errors.unfitRows(
+                    "the column " + source + " of " + table + " is " + type.simpleString()
+                            + ": sources are named by texts, numbers or times");
         }
     }
 
