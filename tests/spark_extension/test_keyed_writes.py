@@ -118,6 +118,7 @@ def test_partitions(spark: SparkSession, days: str) -> None:
     ]
     assert len(both(spark, days)) == 3
     spark.sql(f"INSERT OVERWRITE {days} PARTITION (dt = date'2026-01-02', city = 'x') SELECT 5, 'e'")
+    spark.sql(f"INSERT OVERWRITE {days} PARTITION (dt = date'2026-01-02', city = 'x') (v, id) VALUES ('e', 5)")
     spark.sql(f"UPDATE {days} SET city = 'y' WHERE id = 2")
     nothing = "SELECT 1, 'x' WHERE rand() > 2"
     spark.sql(f"INSERT INTO {days} VALUES (7, 'g', date'2026-01-03', 'x')")

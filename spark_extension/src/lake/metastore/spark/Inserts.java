@@ -1,6 +1,8 @@
 package lake.metastore.spark;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
@@ -9,7 +11,6 @@ import java.util.stream.Collectors;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
@@ -85,39 +86,46 @@ final class Inserts {
      * the dynamic mode doesn't say it, and would leave the partition as it is if there are no rows.
      */
     static String staticPartition(LogicalPlan query, LakeTable table) {
-        List<Expression> columns = null;
+        Deque<List<Expression>> projections = new ArrayDeque<>(); // the lowest first
         for (LogicalPlan node = query; ; node = Plans.children(node).get(0)) {
             while (node instanceof WithCTE) {
                 node = ((WithCTE) node).plan();
             }
             if (node instanceof SubqueryAlias && ((SubqueryAlias) node).alias().equals(STATIC)) {
-                return columns == null ? null : partition(columns, table);
+                return partition(projections, table);
             }
             if (!(node instanceof Project)) {
                 return null;
             }
-            List<Expression> found = Plans.expressions(node);
-            // The lowest projection that makes columns gives the partition's their values; others convert and check them.
-            columns = found.stream().allMatch(each -> each instanceof Attribute) ? columns : found;
+            projections.push(Plans.expressions(node));
         }
     }
 
     /** The name of the partition whose columns have fixed values. */
-    private static String partition(List<Expression> columns, LakeTable table) {
+    private static String partition(Iterable<List<Expression>> projections, LakeTable table) {
         StringBuilder name = new StringBuilder();
         for (String column : table.partitionColumns()) {
-            for (Expression each : columns) {
+            Expression value = lowest(projections, column);
+            boolean isFixed = value != null && value.foldable();
+            String text = isFixed ? LakeRowWriter.text(value.eval(null), value.dataType()) : null;
+            if (text == null) {
+                return null;
+            }
+            name.append(name.length() == 0 ? "" : "/").append(LakeRowWriter.part(column, text));
+        }
+        return name.toString();
+    }
+
+    /** The value that the lowest projection with a column gives it; others convert and check it. Null for none. */
+    private static Expression lowest(Iterable<List<Expression>> projections, String column) {
+        for (List<Expression> projection : projections) {
+            for (Expression each : projection) {
                 if (each instanceof Alias && ((Alias) each).name().equalsIgnoreCase(column)) {
-                    Expression value = ((Alias) each).child();
-                    String text = value.foldable() ? LakeRowWriter.text(value.eval(null), value.dataType()) : null;
-                    if (text == null) {
-                        return null;
-                    }
-                    name.append(name.length() == 0 ? "" : "/").append(LakeRowWriter.part(column, text));
+                    return ((Alias) each).child();
                 }
             }
         }
-        return name.toString();
+        return null;
     }
 
     /** INSERT INTO t (a, b): Spark 3.5 gives further columns their defaults, or nulls, in its own tables alone. */
