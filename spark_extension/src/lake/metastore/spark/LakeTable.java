@@ -52,7 +52,7 @@ final class LakeTable
         final String location;
         final List<SnapshotFile> files;
 
-        private Snapshot(long position, String location, List<SnapshotFile> files) {
+        Snapshot(long position, String location, List<SnapshotFile> files) {
             this.position = position;
             this.location = location;
             this.files = files;

@@ -16,6 +16,7 @@ import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
@@ -73,8 +74,12 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
     /** A task writes one partition after the other. */
     @Override
     public SortOrder[] requiredOrdering() {
+        return order(table.partitionColumns());
+    }
+
+    static SortOrder[] order(List<String> partitionColumns) {
         List<SortOrder> found = new ArrayList<>();
-        for (String column : Catalogs.quoted(table.partitionColumns().toArray(new String[0]))) {
+        for (String column : Catalogs.quoted(partitionColumns.toArray(new String[0]))) {
             found.add(Expressions.sort(Expressions.column(column), SortDirection.ASCENDING));
         }
         if (found.isEmpty()) { // it sorts nothing: without any order Spark takes a write for continuous processing
@@ -91,6 +96,15 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
     @Override
     public StreamingWrite toStreaming() {
         return new BatchWrites();
+    }
+
+    /** What all tasks of a write have written. */
+    static LakeRowWriter.Written collected(WriterCommitMessage[] messages) {
+        LakeRowWriter.Written written = new LakeRowWriter.Written();
+        for (WriterCommitMessage message : messages) {
+            written.add((LakeRowWriter.Written) message);
+        }
+        return written;
     }
 
     /** The writes of micro-batches, one after the other. */
@@ -111,7 +125,7 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
                 BucketWriter.Target target =
                         new BucketWriter.Target(
                                 instant.timestamp, instant.directory, instant.path, eventTime, source);
-                return new Writers(PlainRowWriter.Files.of(session, table, target, info.schema()));
+                return new TaskWriters(PlainRowWriter.Files.of(session, table, target, info.schema()));
             } catch (Throwable error) {
                 instant.abort();
                 throw error;
@@ -120,10 +134,7 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
 
         @Override
         public void commit(long batch, WriterCommitMessage[] messages) {
-            LakeRowWriter.Written written = new LakeRowWriter.Written();
-            for (WriterCommitMessage message : messages) {
-                written.add((LakeRowWriter.Written) message);
-            }
+            LakeRowWriter.Written written = collected(messages);
             if (written.files.isEmpty() && !replaces) {
                 instant.abort();
                 return;
@@ -183,13 +194,18 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
     }
 
     /** Makes the writers of tasks. */
-    private static final class Writers implements StreamingDataWriterFactory {
+    static final class TaskWriters implements StreamingDataWriterFactory, DataWriterFactory {
         private static final long serialVersionUID = 1;
 
         private final PlainRowWriter.Files files;
 
-        private Writers(PlainRowWriter.Files files) {
+        TaskWriters(PlainRowWriter.Files files) {
             this.files = files;
+        }
+
+        @Override
+        public DataWriter<InternalRow> createWriter(int partition, long task) {
+            return new PlainRowWriter(files, partition);
         }
 
         @Override
