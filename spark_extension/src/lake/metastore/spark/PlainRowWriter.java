@@ -116,9 +116,9 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
             if (!hasText) {
                 throw Errors.unfitRows(
                         "the column " + column + " partitions " + table.name() + " and is "
-                                + (type == null ? "missing in the stream" : type.simpleString())
-                                + ": streams take texts, dates, booleans and exact numbers there; lake.spark.write_stream"
-                                + " takes others");
+                                + (type == null ? "missing in the rows" : type.simpleString())
+                                + ": statements and streams take texts, dates, booleans and exact numbers there;"
+                                + " lake.spark.write and write_stream take others");
             }
         }
     }

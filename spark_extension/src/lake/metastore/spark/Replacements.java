@@ -32,7 +32,7 @@ final class Replacements {
         if (condition.equals(Literal.TrueLiteral())) {
             return null;
         }
-        Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(condition, true);
+        Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(folded(condition), true);
         if (filter.isDefined() && PartitionFilter.of(table, new Filter[] {filter.get()}) != null) {
             return null;
         }
@@ -63,6 +63,13 @@ final class Replacements {
         } catch (ParseException error) {
             throw Errors.rethrow(error);
         }
+    }
+
+    /** A resolved condition with values where it has expressions that have them: Spark casts the values of a partition. */
+    static Expression folded(Expression expression) {
+        return expression.foldable() && !(expression instanceof Literal)
+                ? new Literal(expression.eval(null), expression.dataType())
+                : (Expression) expression.mapChildren(Replacements::folded);
     }
 
     private static LogicalPlan withRows(LogicalPlan plan, LogicalPlan rows) {
