@@ -269,6 +269,8 @@ result = publish(spark, {table.name!r}).partitions
     assert second == (["day=2026-01-02"] if partitioned else [""])
     assert by_sql() == by_timeline()
     assert len(by_sql()) == 3
+    with pytest.raises(SparkError, match=r"NoExtension: .* make it with lake\.spark\.configure"):
+        stock.python(f"from lake.spark import write\nwrite(spark.range(1), {table.name!r}, operation='upsert')")
 
 
 def flat(lake: Lake) -> LakeTable:

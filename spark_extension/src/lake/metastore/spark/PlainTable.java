@@ -32,7 +32,14 @@ final class PlainTable implements SupportsWrite, TruncatableTable {
             return table;
         }
         LakeTable lake = ((StreamedTable) table).lake();
-        return lake.isOnTimeline() ? new PlainTable(lake) : table;
+        try {
+            return lake.isOnTimeline() ? new PlainTable(lake) : table;
+        } catch (Metastore.Refused refused) {
+            if (refused.field == Metastore.Refused.NO_METHOD) {
+                return table; // another system's metastore has no timelines
+            }
+            throw Errors.analysis(refused.getMessage());
+        }
     }
 
     /** The table of a name; null for all others than those without a key that have a timeline. */
