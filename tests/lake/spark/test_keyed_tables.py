@@ -465,6 +465,9 @@ def test_columns_have_any_name(lake: Lake, sensitive: bool) -> None:
         shown,
         "result = read(spark, t).where(sf.col('`On Day`') == 'd 1').count()",
         "spark.conf.unset('spark.sql.caseSensitive')",
+        "spark.sql(f\"INSERT INTO {t} VALUES (8L, 2, 'x', array(1), 'd 2')\")",
+        "spark.sql(f\"DELETE FROM {t} WHERE `On Day` = 'd 1'\")",
+        "result = [row[0] for row in read(spark, t).collect()]",
     )
     columns = [["Id", {"comment": "which"}], *([each, {}] for each in ("A.b", "Name", "c`d", "On Day"))]
     first, second = "[1, 2, 'a    ', [1], 'd 1']", "[1, 2, 'b    ', [2], 'd 1']"
@@ -476,7 +479,8 @@ def test_columns_have_any_name(lake: Lake, sensitive: bool) -> None:
         None,
         [columns, [second]],
         1,
-        None,
+        *[None] * 3,
+        [8],
     ]
 
 
