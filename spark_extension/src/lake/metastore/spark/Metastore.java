@@ -72,7 +72,7 @@ final class Metastore {
     static final class Refused extends Failed {
         private static final long serialVersionUID = 1;
 
-        /** Of {@link #field}: the metastore doesn't know the method. */
+        /** The value of {@link #field} if the metastore doesn't know the method. */
         static final int NO_METHOD = -1;
 
         /** Which of the method's exceptions it is, by the number in its {@code throws}; 0 for another error. */

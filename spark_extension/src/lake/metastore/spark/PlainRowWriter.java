@@ -37,7 +37,7 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
         private final StructType stored;
         private final LakeRowWriter.Columns columns;
         private final ParquetFiles files;
-        /** Of one file; 0 for any number. */
+        /** The most rows of one file; 0 for any number. */
         private final long mostRows;
 
         private Files(
@@ -56,7 +56,7 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
         }
 
         /**
-         * Of rows whose columns are those of files, and the texts of those that partition the table.
+         * For rows whose columns are those of files, and the texts of those that partition the table.
          *
          * @param stored the columns of files, with their ids
          * @param options of Spark's Parquet writer

@@ -69,7 +69,7 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
             return this;
         }
 
-        /** Of streams: each micro-batch has all rows, by the output mode complete. */
+        /** Streams say so by the output mode complete: each micro-batch has all rows. */
         @Override
         public Builder truncate() {
             replaced = name -> true;
