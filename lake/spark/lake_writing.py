@@ -88,9 +88,9 @@ def write(
     batch whose partition is ready already follow the table's `partition.late-rows`.
 
     `event_time` is a column of timestamps or dates: their least and greatest are kept for each file, and the least of
-    all moves the table's watermark, as of `source`. `options` are those of Spark's Parquet writer, or Hudi's.
-    Heartbeats tell the metastore that the writer lives, every `heartbeat_seconds`: that must be less than its
-    `instant_heartbeat_seconds`.
+    all moves the table's watermark, as of `source`. A date begins in UTC. `options` are those of Spark's Parquet
+    writer, or Hudi's. Heartbeats tell the metastore that the writer lives, every `heartbeat_seconds`: that must be less
+    than its `instant_heartbeat_seconds`.
     `uri` is the metastore's, by default that of the session.
 
     The session is one that `lake.spark.configure` has made: its extension writes the rows.

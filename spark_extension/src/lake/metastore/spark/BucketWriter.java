@@ -722,7 +722,7 @@ final class BucketWriter implements Serializable {
 
         /** Writes a base file of what is there and the records. */
         private void merge(List<InternalRow> records) throws IOException {
-            Map<UnsafeRow, Touched> touched = new HashMap<>();
+            Map<UnsafeRow, Touched> touched = new LinkedHashMap<>(); // the records are in their order already
             if (existing != null) {
                 readers.logs(existing, version -> touched(touched, version).stored.add(version));
             }
