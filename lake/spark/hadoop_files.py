@@ -76,12 +76,6 @@ class HadoopFiles:
         path = self._path(location)
         return path.toUri().toString(), path.toString()
 
-    def rename(self, location: str, old: str, new: str) -> None:
-        """Renames a file; both names are relative to the directory. Raises OSError if it can't be done."""
-        root = self._path(location)
-        if not self._file_system(root).rename(self._new_path(root, old), self._new_path(root, new)):
-            raise OSError(f"can't rename {old} to {new} in {location}")
-
     def read(self, location: str) -> str:
         """The text of a small file."""
         path = self._path(location)

@@ -4,9 +4,9 @@
     write(rows, "shop.orders", operation="replace_partitions", event_time="ordered_at")
     write(changes, "shop.customers", operation="upsert")
 
-Spark writes into the directory of an instant that has begun, where no reader looks. What it has written becomes the
-table's in one transaction of the metastore; until then, and if anything fails, nobody sees a row of it. Tables of
-Hudi's are written by Hudi.
+Spark's tasks write by the metastore's extension into the directory of an instant that has begun, where no reader
+looks. What they have written becomes the table's in one transaction of the metastore; until then, and if anything
+fails, nobody sees a row of it. Tables of Hudi's are written by Hudi.
 """
 
 import json
@@ -23,14 +23,15 @@ from lake.client.lake_types import EVERYWHERE, AsOf, Completion, DataFile, Schem
 from lake.protocol.lake import TableReference
 from lake.spark import hudi_tables
 from lake.spark.hadoop_files import HadoopFiles
+from lake.spark.jvm_writer import check_session, write_files
 from lake.spark.session_client import lake_table
 from lake.spark.snapshot_files import SnapshotFile, data_frame
-from lake.spark.store_assignment import as_stored, assigned
+from lake.spark.store_assignment import assigned
 from lake.spark.table_schema import LakeColumns, columns_of, is_hudi, quoted, stored_columns, widened
 from lake.spark.written import Written, refresh_listings
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.lake import LakeTable, Writing
-from lake.tables.late_rows import complete_batch, is_routed
+from lake.tables.late_rows import complete_batch
 
 logger = logging.getLogger(__name__)
 
@@ -87,14 +88,16 @@ def write(
     batch whose partition is ready already follow the table's `partition.late-rows`.
 
     `event_time` is a column of timestamps or dates: their least and greatest are kept for each file, and the least of
-    all moves the table's watermark, as of `source`. `options` are those of Spark's Parquet writer, or Hudi's.
-    Heartbeats tell the metastore that the writer lives, every `heartbeat_seconds`: that must be less than its
-    `instant_heartbeat_seconds`.
+    all moves the table's watermark, as of `source`. A date begins in UTC. `options` are those of Spark's Parquet
+    writer, or Hudi's. Heartbeats tell the metastore that the writer lives, every `heartbeat_seconds`: that must be less
+    than its `instant_heartbeat_seconds`.
     `uri` is the metastore's, by default that of the session.
 
+    The session is one that `lake.spark.configure` has made: its extension writes the rows.
+
     Raises InstantConflict if another writer was quicker. Then, and whatever else is raised, by Spark too, nothing has
-    been written. Further: NoSuchObjectException without the table, InvalidOperationException, UnfitRows, NotParquet,
-    HudiMissing, ValueError for arguments that don't go together.
+    been written. Further: NoExtension for another session, NoSuchObjectException without the table,
+    InvalidOperationException, UnfitRows, NotParquet, HudiMissing, ValueError for arguments that don't go together.
     """
     _check_name(operation)
     lake = lake_table(rows.sparkSession, table, uri)
@@ -162,17 +165,18 @@ def _write_files(
     lake = plan.lake
     known = columns_of(rows.sparkSession, plan.schema, to_write=True)
     columns = LakeColumns(StructType([*known.data, *plan.fresh]), known.keys)
+    check_session(rows.sparkSession)
     if plan.event_time is not None:
         _check_event_time(lake, columns, plan.event_time)
     position = None if based_on is None else lake.position_of(based_on)
     action = _ACTIONS[plan.operation]
-    fitted = as_stored(_fitted(rows, lake.name, plan.schema, columns))
+    fitted = _fitted(rows, lake.name, plan.schema, columns)
+    stored = StructType(fitted.schema.fields[: len(columns.data)])
     with lake.writing(action, read_position=position, heartbeat_seconds=heartbeat_seconds) as writing:
-        writer = fitted.write.mode("append").options(**{**options, **COMMITTER})
-        writer.partitionBy(*columns.key_names).parquet(writing.directory)
-        if plan.batch is not None and is_routed(plan.schema.properties):
-            _name_apart(HadoopFiles(rows.sparkSession), writing.directory)
-        files = written_files(rows.sparkSession, writing, columns, plan.event_time)
+        written = write_files(
+            fitted, lake, writing, stored, columns.key_names, event_time=plan.event_time, options=options
+        )
+        files = written.files
         done, made = complete_batch(writing, _completion(plan, files), plan.schema.properties)
         left_out = {each.path for each in files} - {each.path for each in made.added}
         for path in sorted(left_out):  # which nobody would ever remove
@@ -188,14 +192,6 @@ def _write_files(
         sum(each.size for each in files),
         sorted({each.partition for each in files}),
     )
-
-
-def _name_apart(directory: HadoopFiles, location: str) -> None:
-    """Gives each file of a batch a name of its own: Spark's names are unique within one partition alone."""
-    there = [each.path for each in directory.found(location, ".parquet") if not each.path.startswith("_temporary/")]
-    for number, path in enumerate(there):
-        partition, _, name = path.rpartition("/")
-        directory.rename(location, path, f"{partition}/{number:05}-{name}" if partition else f"{number:05}-{name}")
 
 
 def _further(rows: DataFrame, columns: LakeColumns) -> list[StructField]:

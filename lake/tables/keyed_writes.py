@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -26,6 +27,7 @@ from lake.tables.buckets import CHANGELOG, Bucket, BucketWriter, Layout, by_buck
 from lake.tables.keyed.assignment import assigned
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 from lake.tables.keyed.errors import UnfitRows
+from lake.tables.keyed.files import remove_files
 from lake.tables.keyed.hashing import buckets_of
 from lake.tables.keyed.schema import lengths_of, of_hive
 from lake.tables.keyed_tables import layout_of, partition_texts
@@ -33,6 +35,8 @@ from lake.tables.late_rows import complete_batch
 
 if TYPE_CHECKING:
     from lake.tables.lake import LakeTable, Writing
+
+logger = logging.getLogger(__name__)
 
 KeyedOperation: TypeAlias = Literal["upsert", "delete", "merge", "update_columns"]
 
@@ -54,7 +58,7 @@ class Action(NamedTuple):
     """An instant that is to be made. `write` writes its files, and is called anew after a conflict.
 
     `read_position`: what the rows were made from; a conflict with that is the caller's. `properties`: the table's;
-    `rows`: once they are written, the rows that came to each partition.
+    `rows`: once they are written, the rows that came to each partition. `remove` removes files by their URIs.
     """
 
     lake: "LakeTable"
@@ -63,6 +67,7 @@ class Action(NamedTuple):
     read_position: int | None
     properties: Mapping[str, str] = MappingProxyType({})
     rows: Callable[[], Mapping[str, int]] = dict
+    remove: Callable[[Sequence[str]], None] = remove_files
 
 
 def apply(
@@ -237,6 +242,7 @@ def committed(actions: Sequence[Action], heartbeat_seconds: float, batch: Stream
                     completed, completion = complete_batch(
                         writings[0], completions[0], actions[0].properties, actions[0].rows
                     )
+                    _remove_left(actions[0], writings[0], completions[0], completion)
                     done, completions = [completed], [completion]
                 else:
                     done = client.complete(
@@ -252,6 +258,20 @@ def committed(actions: Sequence[Action], heartbeat_seconds: float, batch: Stream
             if number == MAX_ATTEMPTS or any(each.read_position is not None for each in actions):
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _remove_left(action: Action, writing: "Writing", written: Completion, completed: Completion) -> None:
+    """Removes files of rows that came too late and are dropped, of which the metastore never learns.
+
+    What can't be removed is logged: it takes room, and nobody reads it.
+    """
+    kept = {each.path for each in (*completed.added, *(completed.changelog or ()))}
+    left = [each.path for each in (*written.added, *(written.changelog or ())) if each.path not in kept]
+    try:
+        if left:
+            action.remove([writing.directory + path.removeprefix(writing.path) for path in left])
+    except Exception as error:  # whatever the storage raises: the rows are written
+        logger.warning("can't clear up %s: %s", writing.directory, str(error).split("\n", 1)[0])
 
 
 def completion_of(

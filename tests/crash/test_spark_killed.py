@@ -1,4 +1,4 @@
-"""Spark is killed while it changes keyed tables: its driver, or the Python workers of its executors."""
+"""Spark is killed while it changes keyed tables: its driver, or its executors."""
 
 import random
 import threading
@@ -10,11 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lake.spark.jar import extension_jar
 from lake.tables.compaction import plan_compaction
 from lake.tables.lake import LakeClient, LakeTable
 from tests.crash import processes
 from tests.lake.tables.keyed.histories import make_table
-from tests.spark.session import ROOT, SparkError, SparkSession, require
+from tests.spark.session import ROOT, ConfiguredSession, SparkError, require
 from tests.support.server import MetastoreServer
 from tests.support.target import local_path
 from tests.support.waiting import wait_until
@@ -52,7 +53,7 @@ class Driver:
 
     def __init__(self, server: MetastoreServer, directory: Path, **settings: str) -> None:
         warehouse = str(server.data_dir / "warehouse")
-        self.session = SparkSession("4", server.uri, warehouse, directory, **settings)
+        self.session = ConfiguredSession("4", server.uri, warehouse, extension_jar(), directory, **settings)
 
     def run(self, code: str) -> object:
         return self.session.python(BEFORE + code)
@@ -161,43 +162,18 @@ def test_a_compaction_whose_driver_is_killed_is_taken_up_again(
         check_no_leftovers(table)
 
 
-_DYING = """
-__name__ = "__main__"  # so that workers get the class itself, and not its name
-import os, signal
-from pyspark import TaskContext
-import lake.spark.keyed.writing as writing
-import lake.tables.buckets as buckets
-class Dying(buckets.BucketWriter):
-    def write(self, bucket, rows, existing):
-        written = super().write(bucket, rows, existing)
-        if TaskContext.get().attemptNumber() < 2:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return written
-writing.BucketWriter = Dying
-"""
-
-
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
-def test_tasks_whose_worker_is_killed_write_once(server: MetastoreServer, kind: str, tmp_path: Path) -> None:
-    """Workers die with files written, twice; the third attempt's files are the table's, and the others are gone."""
-    with LakeClient(server.uri) as client:
-        table = make_table(client, {"primary-key": "id,dt", "bucket": "2", "table-type": kind}, COLUMNS)
-        driver = Driver(server, tmp_path / "spark", spark_master="local[2,4]")
-        driver.run(f"upsert({table.name!r}, 0, 1)")
-        driver.run(f"{_DYING}upsert({table.name!r}, 1, 2)")
-        driver.session.close()
-        assert read(server, table.name) == upserted(upserted({}, 0, 1), 1, 2)
-        check_no_leftovers(table)
-
-
-def test_workers_that_are_killed_at_any_moment(server: MetastoreServer, tmp_path: Path, seed: int) -> None:
+def test_executors_that_are_killed_at_any_moment(server: MetastoreServer, kind: str, tmp_path: Path, seed: int) -> None:
+    """Their tasks run again: each row is there once, and what they had written is gone."""
     chance = random.Random(seed)
     with LakeClient(server.uri) as client:
-        table = make_table(client, {"primary-key": "id,dt", "bucket": "2"}, COLUMNS)
-        driver = Driver(server, tmp_path / "spark", spark_master=f"local[2,{KILLS + 1}]")
+        table = make_table(client, {"primary-key": "id,dt", "bucket": "2", "table-type": kind}, COLUMNS)
+        settings = {"spark_master": "local-cluster[2,1,1024]", "spark_executor_memory": "512m"}
+        settings |= {"spark_task_maxFailures": str(KILLS + 1), "spark_deploy_maxExecutorRetries": "-1"}
+        driver = Driver(server, tmp_path / "spark", **settings)
         driver.run(f"upsert({table.name!r}, 0, 1)")
         rows = upserted({}, 0, 1)
-        killer = threading.Thread(target=_kill_workers, args=(driver, chance))
+        killer = threading.Thread(target=_kill_executors, args=(driver, chance))
         killer.start()
         value = 0
         try:
@@ -212,20 +188,19 @@ def test_workers_that_are_killed_at_any_moment(server: MetastoreServer, tmp_path
         check_no_leftovers(table)
 
 
-def _kill_workers(driver: Driver, chance: random.Random) -> None:
+def _kill_executors(driver: Driver, chance: random.Random) -> None:
     """Kills so many of them, one after the other, while there are some."""
     process = psutil.Process(driver.session._process.pid)
     for _ in range(KILLS):
-        time.sleep(chance.uniform(0.2, 2.0))
-        processes.kill(chance.sample(found := list(_workers(process)), min(1, len(found))))
+        time.sleep(chance.uniform(1.0, 5.0))
+        processes.kill(chance.sample(found := list(_executors(process)), min(1, len(found))))
 
 
-def _workers(process: psutil.Process) -> Iterator[psutil.Process]:
-    """The Python workers of a driver: what its daemons have forked."""
+def _executors(process: psutil.Process) -> Iterator[psutil.Process]:
+    """The JVMs of a driver's executors."""
     for each in process.children(recursive=True):
         try:
-            parent = each.parent()
-            if parent is not None and "pyspark.daemon" in parent.cmdline():
+            if any("CoarseGrainedExecutorBackend" in argument for argument in each.cmdline()):
                 yield each
         except psutil.NoSuchProcess:
             continue

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lake.tables.lake import LakeClient
-from tests.spark.session import ROOT, SparkError, SparkSession
+from tests.spark.session import ROOT, ConfiguredSession, SparkError, SparkSession
 from tests.support.server import MetastoreServer
 
 pytestmark = pytest.mark.spark
@@ -38,15 +38,9 @@ result = None
 PATIENCE = {"write_stream": "3", "toTable": "60"}
 
 
-class WithExtension(SparkSession):
-    """A session that `lake.spark.configure` made."""
-
-    program = ROOT / "tests/spark/programs/configured.py"
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("by", "kills"), [("write_stream", 1), ("write_stream", 5), ("toTable", 1), ("toTable", 5)])
-def test_each_row_is_there_once(by: str, kills: int, tmp_path: Path, seed: int) -> None:
+def test_each_row_is_there_once(by: str, kills: int, released_jar: Path, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     source = tmp_path / "source"
     source.mkdir()
@@ -61,8 +55,8 @@ def test_each_row_is_there_once(by: str, kills: int, tmp_path: Path, seed: int) 
         sessions = iter(range(kills + 1))
 
         def session() -> SparkSession:
-            kind = SparkSession if by == "write_stream" else WithExtension
-            return kind("4", server.uri, str(tmp_path / "warehouse"), tmp_path / f"spark{next(sessions)}")
+            directory = tmp_path / f"spark{next(sessions)}"
+            return ConfiguredSession("4", server.uri, str(tmp_path / "warehouse"), released_jar, directory)
 
         first = session()
         first.sql("CREATE DATABASE s")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lake.spark.jar import extension_jar
 from tests.spark.session import SparkSession
 from tests.support.server import MetastoreServer
 
@@ -83,7 +84,8 @@ def run(*command: str, directory: Path) -> None:
 
 @pytest.mark.skipif(find_spec("grpc") is None, reason="needs the package grpcio (tools/setup.sh --spark-connect)")
 def test_a_project_runs_under_both(server: MetastoreServer, project: Path, tmp_path: Path) -> None:
-    spark = SparkSession("4", server.uri, str(server.data_dir / "warehouse"), tmp_path / "session")
+    warehouse = str(server.data_dir / "warehouse")
+    spark = SparkSession("4", server.uri, warehouse, tmp_path / "session", spark_jars=str(extension_jar()))
     try:
         for database in ("ods", "dwd", "dws", "ads"):
             spark.sql(f"CREATE DATABASE {database}")

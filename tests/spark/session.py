@@ -31,6 +31,13 @@ def require(line: str) -> None:
         pytest.skip(f"PySpark {line} is not set up: tools/setup.sh --spark35")
 
 
+def spark_of(line: str) -> Path:
+    """Where a line's PySpark has its Spark."""
+    require(line)
+    (package,) = LINES[line].parents[1].glob("lib/python*/site-packages/pyspark")
+    return package
+
+
 def mark_spark_tests(
     items: Sequence[pytest.Item], directory: Path, on_older_line: Callable[[str], bool] = lambda test: True
 ) -> None:
@@ -179,3 +186,18 @@ class SparkSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class ConfiguredSession(SparkSession):
+    """A session that `lake.spark.configure` made, with a given jar."""
+
+    program = ROOT / "tests/spark/programs/configured.py"
+
+    def __init__(self, line: str, uri: str, warehouse: str, jar: Path, directory: Path, **settings: str) -> None:
+        self.options = ("--jar", str(jar))
+        # Compiling takes longer than running tiny queries.
+        usual = {
+            "spark_sql_codegen_wholeStage": "false",
+            "spark_sql_adaptive_enabled": "false",
+        }
+        super().__init__(line, uri, warehouse, directory, **{**usual, **settings})

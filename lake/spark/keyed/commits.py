@@ -6,8 +6,10 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from lake.client.lake_types import EVERYWHERE, AsOf, Completion, Moment, Schema, StreamBatch
-from lake.spark.keyed.writing import prepare, write_buckets
+from lake.client.lake_types import EVERYWHERE, AsOf, Completion, Moment, Schema, StreamBatch, from_millis
+from lake.spark.hadoop_files import HadoopFiles
+from lake.spark.jvm_writer import check_session, write_buckets
+from lake.spark.keyed.batches import prepare
 from lake.spark.session_client import lake_table
 from lake.spark.written import Written, refresh_listings
 from lake.tables.keyed_tables import layout_of
@@ -62,6 +64,7 @@ class KeyedWrite:
 
         Other options are those of `write`.
         """
+        check_session(rows.sparkSession)
         self._replaces = operation in ("overwrite", "replace_partitions")
         if not self._replaces:
             check_operation(layout_of(lake.name, schema, "").table, operation, event_time)
@@ -76,11 +79,11 @@ class KeyedWrite:
 
     def action(self) -> Action:
         """The instant that writes them."""
-        merges = self._prepared.layout.table.is_merge_on_read
+        merges = self._prepared.table.is_merge_on_read
         name = "replacecommit" if self._replaces else "deltacommit" if merges else "commit"
         position = None if self._based_on is None else self._lake.position_of(self._based_on)
         properties = self._prepared.schema.properties
-        return Action(self._lake, name, self._attempt, position, properties, lambda: self._rows_of)
+        return Action(self._lake, name, self._attempt, position, properties, lambda: self._rows_of, self._remove)
 
     def result(self, commit: Commit) -> Written:
         """What the commit has written."""
@@ -91,23 +94,41 @@ class KeyedWrite:
         return Written(commit.instant, rows, len(files), sum(each.size for each in files), partitions)
 
     def _attempt(self, writing: Writing) -> Completion:
-        written = write_buckets(self._prepared, self._lake, writing, self._event_time, replaces=self._replaces)
+        prepared = self._prepared
+        table = prepared.table
+        written = write_buckets(
+            prepared.rows,
+            self._lake,
+            writing,
+            prepared.schema.properties,
+            prepared.columns,
+            table.partition_columns,
+            event_time=self._event_time,
+            replaces=self._replaces,
+            updated=prepared.updated,
+        )
         self._rows, self._rows_of = written.rows, written.rows_of
+        least = written.least_event_time
         made = completion_of(
             written.files,
             self._operation,
             written.rows,
             self._source,
-            least_event_time=written.least_event_time,
+            least_event_time=None if least is None else from_millis(least),
             conditional=self._based_on is not None,
-            writes_changelog=self._prepared.layout.table.writes_changelog and not self._replaces,
-            table=self._prepared.layout.table,
+            writes_changelog=table.writes_changelog and not self._replaces,
+            table=table,
             read_groups=() if self._replaces else written.read_groups,
         )
         if not self._replaces:
             return made
         replaced, where = {each.partition for each in written.files}, None
         if self._operation == "overwrite":
-            replaced |= {*self._lake.partitions()} if self._prepared.schema.keys else {""}
+            replaced |= {*self._lake.partitions()} if prepared.schema.keys else {""}
             where = EVERYWHERE
         return dataclasses.replace(made, replaced_partitions=sorted(replaced), replaced_where=where)
+
+    def _remove(self, uris: Sequence[str]) -> None:
+        files = HadoopFiles(self._prepared.rows.sparkSession)
+        for each in uris:
+            files.remove(each)

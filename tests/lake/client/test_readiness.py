@@ -1,18 +1,22 @@
 """Keyed tables whose partitions turn ready and are reopened, as readers of ready partitions and of all see them."""
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lake.client.lake_types import StreamBatch
 from lake.protocol.formats.partition_names import make_name
 from lake.protocol.lake import CommitPartitionsRequest, ReopenPartitionsRequest
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed_tables import COMMIT_VERSION
 from lake.tables.lake import LakeTable
 from tests.lake.client.conftest import NewTable
-from tests.lake.tables.keyed.histories import COLUMNS, NAMES, TABLES, History, rows_of
+from tests.lake.tables.keyed.histories import COLUMNS, NAMES, SCHEMA, TABLES, History, rows_of
 from tests.lake.tables.keyed.model import Key, rows_by_key
 from tests.support.long_runs import share_of
+from tests.support.target import local_path
 
 PARTS = ("x", "y=ä")
 
@@ -149,3 +153,21 @@ def versions(lake: LakeTable, after: int) -> dict[tuple[int, str], int]:
     changes = lake.changes(after).to_arrow().to_pylist()
     assert {each[CHANGE_TYPE] for each in changes} <= {"insert", "delete"}
     return {(each["id"], each["part"]): each[COMMIT_VERSION] for each in changes}
+
+
+def test_late_rows_that_are_dropped_leave_no_files(new_table: NewTable) -> None:
+    table = new_table(
+        {"primary-key": "id,part", "partition.commit.mode": "manual", "partition.late-rows": "drop"}, COLUMNS
+    )
+
+    def upsert(number: int, *parts: str) -> None:
+        values = [{"id": number, "v": 1, "a": 1, "b": "", "part": part} for part in parts]
+        table.upsert(pa.Table.from_pylist(values, SCHEMA), batch=StreamBatch("s", number))
+
+    upsert(1, "x", "z")
+    commit(table, "part=x")
+    upsert(2, "x", "z")
+    files = list(table.snapshot(include_uncommitted=True, all_versions=True))
+    assert len(files) == 3
+    there = {each.name for each in local_path(table.location()).rglob("*.parquet")}
+    assert there == {Path(each.path).name for each in files}

@@ -55,13 +55,17 @@ def _by_spark(kind: str, values: list[Any], key: tuple[str, ...]) -> str:
     cast = casts.get(plain, f"cast(v as {plain})")
     return f"""
 import json
-from lake.protocol.formats.keyed_table import KeyedTable
-from lake.spark.keyed.writing import bucket_of
+from tests.spark_extension.bucket_writes import Extension
 spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-table = KeyedTable.of({{"primary-key": {",".join(key)!r}, "bucket": "9973"}}, {{"k": {kind!r}, "other": "bigint"}}, [])
 rows = spark.createDataFrame(list(enumerate(json.loads({json.dumps(shown)!r}))), "other bigint, v string")
-rows = rows.selectExpr("other", {cast!r} + " AS k")
-found = rows.withColumn("bucket", bucket_of(table, rows.schema)).orderBy("other").collect()
+rows = rows.selectExpr("other", {cast!r} + " AS k").orderBy("other")
+extension, types = Extension(spark), dict(zip(rows.columns, [each.dataType() for each in rows._jdf.schema().fields()]))
+result = []
+for row in rows._jdf.queryExecution().executedPlan().executeCollect():
+    hash = extension.new("KeyHash")
+    for name in {key!r}:
+        value = row.get(rows.columns.index(name), types[name])
+        extension.call("KeyHash", "add", hash, extension.call("KeyHash", "text", None, value, types[name]))
+    result.append(extension.call("KeyHash", "bucket", hash, 9973))
 spark.conf.unset("spark.sql.session.timeZone")
-result = [each.bucket for each in found]
 """

@@ -1,10 +1,12 @@
 """Of what fails nothing is left: neither rows that anybody reads, nor files, nor an instant."""
 
+from pathlib import Path
+
 import pytest
 
 from lake.tables.lake import LakeTable
 from tests.lake.spark.lake import Lake
-from tests.spark.session import SparkError, SparkSession
+from tests.spark.session import ConfiguredSession, SparkError
 from tests.support.target import Target, local_path
 from tests.support.waiting import wait_until
 
@@ -99,12 +101,17 @@ finally:
 @pytest.mark.long
 @pytest.mark.parametrize("operation", ["append", "overwrite"])
 def test_a_killed_writer_leaves_nothing(
-    lake: Lake, table: LakeTable, target: Target, tmp_path_factory: pytest.TempPathFactory, operation: str
+    lake: Lake,
+    table: LakeTable,
+    target: Target,
+    released_jar: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    operation: str,
 ) -> None:
     lake.write(table, "rows_of([1])")
     uri = f"thrift://{target.host}:{target.port}"
     directory = tmp_path_factory.mktemp("killed")
-    with SparkSession("4", uri, str(target.warehouse()), directory) as doomed:
+    with ConfiguredSession("4", uri, str(target.warehouse()), released_jar, directory) as doomed:
         other = Lake(doomed, lake.client, lake.database)
         with pytest.raises(RuntimeError):
             other.run(f"""
@@ -122,13 +129,17 @@ write(rows_of([2]), {table.name!r}, operation={operation!r})
 
 @pytest.mark.long
 def test_tasks_that_run_again_write_once(
-    lake: Lake, table: LakeTable, target: Target, tmp_path_factory: pytest.TempPathFactory
+    lake: Lake,
+    table: LakeTable,
+    target: Target,
+    released_jar: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """A task dies twice after it has written rows and closed files; each row is there once."""
     uri = f"thrift://{target.host}:{target.port}"
     directory = tmp_path_factory.mktemp("twice")
     settings = {"spark_master": "local[2,4]", "spark_sql_files_maxRecordsPerFile": "10"}
-    with SparkSession("4", uri, str(target.warehouse()), directory, **settings) as retrying:
+    with ConfiguredSession("4", uri, str(target.warehouse()), released_jar, directory, **settings) as retrying:
         other = Lake(retrying, lake.client, lake.database)
         other.run(f"""
 def dying(rows):

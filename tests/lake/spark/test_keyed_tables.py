@@ -32,8 +32,8 @@ def plain(frame):
 
 
 @pytest.fixture(scope="module", params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
-def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> SparkSession:
-    return spark_session(request.param)
+def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], SparkSession]) -> SparkSession:
+    return hinting_session(request.param)
 
 
 def keyed(lake: Lake, **properties: str) -> LakeTable:
@@ -71,14 +71,14 @@ def test_rows_are_upserted_deleted_and_merged(lake: Lake, kind: str) -> None:
 
 
 @pytest.mark.long
-def test_the_older_line_changes_rows(lake: Lake, spark_session: Callable[[str], SparkSession]) -> None:
-    older = Lake(spark_session("3.5"), lake.client, lake.database)
+def test_the_older_line_changes_rows(lake: Lake, hinting_session: Callable[[str], SparkSession]) -> None:
+    older = Lake(hinting_session("3.5"), lake.client, lake.database)
     change_rows(older, keyed(older, table_type="copy-on-write"))
 
 
-def test_texts_beside_a_delete_stay_as_they_are(lake: Lake, spark_session: Callable[[str], SparkSession]) -> None:
+def test_texts_beside_a_delete_stay_as_they_are(lake: Lake, hinting_session: Callable[[str], SparkSession]) -> None:
     """A bucket's rows are a slice of what a task gets, of which the older line's pyarrow garbles texts in if_else."""
-    older = Lake(spark_session("3.5"), lake.client, lake.database)
+    older = Lake(hinting_session("3.5"), lake.client, lake.database)
     table = keyed(older, bucket="1")
     marked = [
         (1, "one", 1, None, "2026-01-01", "insert"),
@@ -224,38 +224,53 @@ result = [planned.buckets, done.repeated, again.repeated, plan_compaction(spark,
 
 
 @pytest.mark.parametrize("partitioned", [True, False])
-def test_spark_s_own_sql_reads_what_is_published(lake: Lake, partitioned: bool) -> None:
+def test_spark_s_own_sql_reads_what_is_published(
+    lake: Lake, partitioned: bool, spark_session: Callable[[str], SparkSession]
+) -> None:
+    """In a session without the extension."""
     table = keyed(lake, table_type="merge-on-read") if partitioned else flat(lake)
-    done = run(
+    stock = spark_session(lake.spark.line)
+
+    def by_sql() -> list[list[str]]:
+        stock.sql(f"REFRESH TABLE {table.name}")
+        found = stock.sql(f"SELECT id, name, price, at, day FROM {table.name}")
+        return sorted([str(value) for value in row] for row in found)
+
+    def by_timeline() -> list[list[str]]:
+        found: list[list[str]] = run(
+            lake, f"result = plain(read(spark, {table.name!r}).select('id', 'name', 'price', 'at', 'day'))"
+        )
+        return found
+
+    def upsert(*rows: tuple[Any, ...]) -> None:
+        run(lake, f"write(shop(*{rows!r}), {table.name!r}, operation='upsert')")
+
+    upsert((1, "a", 1.5, "2026-01-01 10:00:00", "2026-01-01"), (2, "b", 2, None, "2026-01-02"))
+    if partitioned:  # which partitions are read is known, not that a table is
+        with pytest.raises(SparkError, match="was never published"):
+            by_sql()
+    else:
+        assert by_sql() == []
+    run(lake, f"publish(spark, {table.name!r})")
+    first = by_sql()
+    assert first == by_timeline()
+    upsert((2, "B", 2.5, None, "2026-01-02"), (3, "c", 3, None, "2026-01-02"))
+    assert by_sql() == first
+    assert by_sql() != by_timeline()
+    second = run(
         lake,
         f"""
-t = {table.name!r}
-def by_sql():
-    return plain(spark.sql(f"SELECT id, name, price, at, day FROM {{t}}"))
-def by_timeline():
-    return plain(read(spark, t).select("id", "name", "price", "at", "day"))
-write(shop((1, "a", 1.5, "2026-01-01 10:00:00", "2026-01-01"), (2, "b", 2, None, "2026-01-02")), t, operation="upsert")
-try:
-    result = [by_sql()]
-except Exception as error:
-    result = ["was never published" in str(error)]
-first = publish(spark, t)
-result += [by_sql() == by_timeline(), first.files, by_sql()]
-write(shop((2, "B", 2.5, None, "2026-01-02"), (3, "c", 3, None, "2026-01-02")), t, operation="upsert")
-spark.catalog.refreshTable(t)
-result += [by_sql() == result[3], by_sql() == by_timeline()]
-planned = plan_compaction(spark, t)
+planned = plan_compaction(spark, {table.name!r})
 if planned.instant is not None:
-    run_plan(spark, t, planned.instant.timestamp)
-second = publish(spark, t)
-result += [second.partitions, by_sql() == by_timeline(), len(by_sql())]
+    run_plan(spark, {table.name!r}, planned.instant.timestamp)
+result = publish(spark, {table.name!r}).partitions
 """,
     )
-    assert done[0] == (True if partitioned else [])  # which partitions are read is known, not that a table is
-    assert done[1] is True
-    assert len(done[3]) == 2
-    assert done[4:6] == [True, False]
-    assert done[6:] == [["day=2026-01-02"] if partitioned else [""], True, 3]
+    assert second == (["day=2026-01-02"] if partitioned else [""])
+    assert by_sql() == by_timeline()
+    assert len(by_sql()) == 3
+    with pytest.raises(SparkError, match=r"NoExtension: .* make it with lake\.spark\.configure"):
+        stock.python(f"from lake.spark import write\nwrite(spark.range(1), {table.name!r}, operation='upsert')")
 
 
 def flat(lake: Lake) -> LakeTable:
@@ -266,6 +281,39 @@ def flat(lake: Lake) -> LakeTable:
         " TBLPROPERTIES ('primary-key' = 'id')"
     )
     return lake.client.table(name)
+
+
+def test_rows_of_two_writers_are_merged_again(lake: Lake) -> None:
+    """Another writer completes a change of the same bucket while rows are written."""
+    one, other = keyed(lake, bucket="1"), keyed(lake, bucket="1")
+    found = run(
+        lake,
+        f"""
+from lake.spark import write_together
+import lake.spark.keyed.commits as commits
+written, races = commits.write_buckets, []
+def slow(*args, **options):
+    done = written(*args, **options)
+    if len(races) < 2:
+        races.append(1)
+        commits.write_buckets = written
+        write(shop((len(races), "quick", 1, None, "2026-01-01")), {one.name!r}, operation="upsert")
+        commits.write_buckets = slow
+    return done
+write(shop((0, "z", 1, None, "2026-01-01")), {one.name!r}, operation="upsert")
+commits.write_buckets = slow
+try:
+    rows = shop((1, "late", 2, None, "2026-01-01"), (3, "c", 2, None, "2026-01-01"))
+    done = write_together([(rows, {one.name!r}, "upsert"), (rows, {other.name!r}, "upsert")])
+finally:
+    commits.write_buckets = written
+result = [len(races), *(each.rows for each in done)]
+""",
+    )
+    assert found == [2, 2, 2]
+    assert [row[:2] for row in rows(lake, one)] == [["0", "z"], ["1", "late"], ["2", "quick"], ["3", "c"]]
+    assert [row[:2] for row in rows(lake, other)] == [["1", "late"], ["3", "c"]]
+    assert [each.state for each in one.instants()] == ["completed"] * 4, "what was aborted is gone"
 
 
 def test_rows_are_replaced(lake: Lake) -> None:
@@ -417,6 +465,9 @@ def test_columns_have_any_name(lake: Lake, sensitive: bool) -> None:
         shown,
         "result = read(spark, t).where(sf.col('`On Day`') == 'd 1').count()",
         "spark.conf.unset('spark.sql.caseSensitive')",
+        "spark.sql(f\"INSERT INTO {t} VALUES (8L, 2, 'x', array(1), 'd 2')\")",
+        "spark.sql(f\"DELETE FROM {t} WHERE `On Day` = 'd 1'\")",
+        "result = [row[0] for row in read(spark, t).collect()]",
     )
     columns = [["Id", {"comment": "which"}], *([each, {}] for each in ("A.b", "Name", "c`d", "On Day"))]
     first, second = "[1, 2, 'a    ', [1], 'd 1']", "[1, 2, 'b    ', [2], 'd 1']"
@@ -428,7 +479,8 @@ def test_columns_have_any_name(lake: Lake, sensitive: bool) -> None:
         None,
         [columns, [second]],
         1,
-        None,
+        *[None] * 3,
+        [8],
     ]
 
 

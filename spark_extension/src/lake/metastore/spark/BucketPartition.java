@@ -18,6 +18,8 @@ final class BucketPartition implements InputPartition {
     final String name;
     /** Null if there is none. */
     final FileReaders.Source base;
+    /** The path of the base file, relative to the table; null if there is none. */
+    final String basePath;
     /** The files of column families, which have the same rows as the base file in the same order. */
     final Map<String, FileReaders.Source> families;
     /** In the order in which they are merged. */
@@ -28,11 +30,13 @@ final class BucketPartition implements InputPartition {
     private BucketPartition(
             String name,
             FileReaders.Source base,
+            String basePath,
             Map<String, FileReaders.Source> families,
             List<FileReaders.Source> logs,
             InternalRow values) {
         this.name = name;
         this.base = base;
+        this.basePath = basePath;
         this.families = families;
         this.logs = logs;
         this.values = values;
@@ -41,6 +45,17 @@ final class BucketPartition implements InputPartition {
     /** {@code files}: of one bucket, in the order in which they are merged. {@code location}: the snapshot's. */
     static BucketPartition of(
             LakeTable table, String location, ColumnNames names, List<SnapshotFile> files, InternalRow values) {
+        return of(table.name(), table.keyed, location, names, files, values);
+    }
+
+    /** {@code tableName}: for messages. */
+    static BucketPartition of(
+            String tableName,
+            KeyedTable table,
+            String location,
+            ColumnNames names,
+            List<SnapshotFile> files,
+            InternalRow values) {
         Function<SnapshotFile, FileReaders.Source> source =
                 file -> new FileReaders.Source(file.whole(location, values), names.inFile(file.completedAt));
         SnapshotFile main = null;
@@ -54,16 +69,22 @@ final class BucketPartition implements InputPartition {
             }
         }
         if (files.stream().anyMatch(SnapshotFile::isFamily)) {
-            for (Map.Entry<String, List<String>> family : table.keyed.families.entrySet()) {
-                families.put(family.getKey(), source.apply(familyFile(table, family, main, files)));
+            for (Map.Entry<String, List<String>> family : table.families.entrySet()) {
+                families.put(family.getKey(), source.apply(familyFile(tableName, family, main, files)));
             }
         }
-        String name = table.name() + ", bucket " + (files.get(0).partition + " " + files.get(0).fileGroup).trim();
-        return new BucketPartition(name, main == null ? null : source.apply(main), families, logs, values);
+        String name = tableName + ", bucket " + (files.get(0).partition + " " + files.get(0).fileGroup).trim();
+        return new BucketPartition(
+                name,
+                main == null ? null : source.apply(main),
+                main == null ? null : main.path,
+                families,
+                logs,
+                values);
     }
 
     private static SnapshotFile familyFile(
-            LakeTable table, Map.Entry<String, List<String>> family, SnapshotFile main, List<SnapshotFile> files) {
+            String tableName, Map.Entry<String, List<String>> family, SnapshotFile main, List<SnapshotFile> files) {
         Set<String> wanted = new HashSet<>(family.getValue());
         for (SnapshotFile file : files) {
             if (file.isFamily() && new HashSet<>(file.columns).equals(wanted)) {
@@ -75,7 +96,7 @@ final class BucketPartition implements InputPartition {
             }
         }
         throw new IllegalStateException(
-                "the column family " + family.getKey() + " of " + table.name()
+                "the column family " + family.getKey() + " of " + tableName
                         + " has no file in a bucket: roll back what was written last");
     }
 }

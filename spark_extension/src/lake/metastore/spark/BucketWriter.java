@@ -11,6 +11,7 @@ import java.time.temporal.ChronoField;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -81,6 +82,27 @@ final class BucketWriter implements Serializable {
         }
     }
 
+    /** What a writer has to know of a table. */
+    static final class Definition {
+        /** For messages. */
+        final String name;
+        final KeyedTable keyed;
+        final ColumnNames names;
+        /** The data columns, with names in lower case. */
+        final StructType columns;
+
+        Definition(String name, KeyedTable keyed, ColumnNames names, StructType columns) {
+            this.name = name;
+            this.keyed = keyed;
+            this.names = names;
+            this.columns = columns;
+        }
+
+        private static Definition of(LakeTable table, StructType columns) {
+            return new Definition(table.name(), table.keyed, table.columnNames(), columns);
+        }
+    }
+
     /** What a write wants of the buckets that it changes. */
     static final class Wanted implements Serializable {
         private static final long serialVersionUID = 1;
@@ -145,6 +167,10 @@ final class BucketWriter implements Serializable {
     /** Of rows that were kept. */
     private final FileReaders keptReaders;
     private final ParquetFiles files;
+    /** The columns that rows update, which have nothing else but the key; null where rows are whole. */
+    private final Set<String> updated;
+    /** By column family, readers of the key and the family's columns. */
+    private final Map<String, BucketReaders> families = new HashMap<>();
     /** By file group and partition, the files that a batch is merged with. */
     private final Broadcast<HashMap<String, TreeMap<String, BucketPartition>>> existing;
     private final boolean writesChangelog;
@@ -152,17 +178,19 @@ final class BucketWriter implements Serializable {
 
     private BucketWriter(
             SparkSession session,
-            LakeTable table,
-            StructType dataColumns,
+            Definition definition,
             LakeTable.Snapshot snapshot,
             Target target,
             Wanted wanted,
+            Set<String> updated,
             boolean writesChangelog) {
-        this.table = table.keyed;
+        this.table = definition.keyed;
         this.target = target;
         this.wanted = wanted;
+        this.updated = updated;
         this.writesChangelog = writesChangelog;
-        ColumnNames names = table.columnNames();
+        StructType dataColumns = definition.columns;
+        ColumnNames names = definition.names;
         Set<Map<String, String>> namings = new HashSet<>();
         HashMap<String, TreeMap<String, BucketPartition>> found = new HashMap<>();
         List<SnapshotFile> read = wanted.replaces ? Collections.emptyList() : snapshot.files;
@@ -170,7 +198,9 @@ final class BucketWriter implements Serializable {
         for (List<SnapshotFile> bucket : SnapshotFile.byBucket(read)) {
             SnapshotFile first = bucket.get(0);
             found.computeIfAbsent(first.fileGroup, key -> new TreeMap<>())
-                    .put(first.partition, BucketPartition.of(table, snapshot.location, names, bucket, null));
+                    .put(
+                            first.partition,
+                            BucketPartition.of(definition.name, table, snapshot.location, names, bucket, null));
         }
         existing = session.sparkContext().broadcast(found, ClassTag$.MODULE$.apply(HashMap.class));
         Map<String, Integer> ids = ids(names, dataColumns);
@@ -182,10 +212,17 @@ final class BucketWriter implements Serializable {
         batch = nullable.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
         rows = nullable.add(instant.apply(0));
         versions = rows.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
-        readers = new BucketReaders(session, table.keyed, versions, Arrays.asList(nullable.fieldNames()), namings);
-        List<String> ordering = new ArrayList<>(table.keyed.key);
-        ordering.addAll(table.keyed.sequence);
-        orderings = new BucketReaders(session, table.keyed, versions, ordering, namings);
+        readers = new BucketReaders(session, table, versions, Arrays.asList(nullable.fieldNames()), namings);
+        List<String> ordering = new ArrayList<>(table.key);
+        ordering.addAll(table.sequence);
+        orderings = new BucketReaders(session, table, versions, ordering, namings);
+        for (Map.Entry<String, List<String>> family : table.families.entrySet()) {
+            if (updated != null && !Collections.disjoint(family.getValue(), updated)) {
+                List<String> columns = new ArrayList<>(table.key);
+                columns.addAll(family.getValue());
+                families.put(family.getKey(), new BucketReaders(session, table, versions, columns, namings));
+            }
+        }
         keptReaders = LakeReaders.files(session, batch, batch, new Filter[0], Collections.singleton(KeptRows.NAMES));
         files = ParquetFiles.of(session);
     }
@@ -212,15 +249,30 @@ final class BucketWriter implements Serializable {
             EventTimes.check(table.name(), dataColumns, target.eventTime);
             SourceTimes.check(table.name(), dataColumns, target.source);
         }
-        boolean writesChangelog = table.keyed.changelogProducer.equals("lookup") && !wanted.replaces;
-        return new BucketWriter(session, table, dataColumns, snapshot, target, wanted, writesChangelog);
+        return of(session, Definition.of(table, dataColumns), snapshot, target, wanted, null);
+    }
+
+    /**
+     * The same for rows that may bring the changelog with them.
+     *
+     * @param updated the columns that the rows update, which have nothing else but the key; null where rows are whole
+     */
+    static BucketWriter of(
+            SparkSession session,
+            Definition definition,
+            LakeTable.Snapshot snapshot,
+            Target target,
+            Wanted wanted,
+            Set<String> updated) {
+        boolean writesChangelog = definition.keyed.changelogProducer.equals("lookup") && !wanted.replaces;
+        return new BucketWriter(session, definition, snapshot, target, wanted, updated, writesChangelog);
     }
 
     /** A writer that compacts buckets alone. {@code snapshot}: the files that are merged. On the driver. */
     static BucketWriter compacting(
             SparkSession session, LakeTable table, StructType dataColumns, LakeTable.Snapshot snapshot, Target target) {
         Wanted all = new Wanted(false, false, false, "replace");
-        return new BucketWriter(session, table, dataColumns, snapshot, target, all, false);
+        return new BucketWriter(session, Definition.of(table, dataColumns), snapshot, target, all, null, false);
     }
 
     /** The ids of columns, which go into files; empty where readers find columns by their names alone. */
@@ -269,6 +321,36 @@ final class BucketWriter implements Serializable {
             made.put(WrittenFile.KEPT, batch, rows, null);
         }
         return made.write(versionsOf(rows));
+    }
+
+    /**
+     * Writes the rows of one bucket, of which some only say what there was: the changelog is made of them. Throws UnfitRows.
+     *
+     * @param kinds by row, what it is, as {@link Changes} names it
+     */
+    List<WrittenFile> write(String partition, int bucket, List<InternalRow> rows, List<UTF8String> kinds)
+            throws IOException {
+        Changes given = GivenChanges.of(engine(), versionsOf(rows), kinds);
+        List<InternalRow> current = new ArrayList<>();
+        for (int i = 0; i < rows.size(); i++) {
+            if (!kinds.get(i).equals(GivenChanges.PREIMAGE)) {
+                current.add(rows.get(i));
+            }
+        }
+        Bucket made = new Bucket(partition, KeyedTable.fileGroup(bucket));
+        made.write(versionsOf(current));
+        made.putChangelog(given);
+        return made.written;
+    }
+
+    /** Writes the columns that rows of one bucket update, in the files of their families. Throws UnfitRows. */
+    List<WrittenFile> update(String partition, int bucket, List<InternalRow> rows) throws IOException {
+        return new Bucket(partition, KeyedTable.fileGroup(bucket)).update(versionsOf(rows));
+    }
+
+    /** Whether rows have nothing but the key and columns that they update. */
+    boolean updatesColumns() {
+        return updated != null;
     }
 
     /** Makes one base file of all that a bucket has. Its rows stay what they are, and when they changed last. */
@@ -438,10 +520,106 @@ final class BucketWriter implements Serializable {
                 merge(records);
                 putTombstones();
             }
-            if (!changes.isEmpty()) {
-                put(WrittenFile.CHANGELOG, Changes.columns(rows), changes.inOrder(), null);
+            putChangelog(changes);
+            return written;
+        }
+
+        private void putChangelog(Changes found) throws IOException {
+            if (!found.isEmpty()) {
+                put(WrittenFile.CHANGELOG, Changes.columns(rows), found.inOrder(), null);
+            }
+        }
+
+        /** Writes the files of column families again whose values change. Rows without a stored one change nothing. */
+        List<WrittenFile> update(List<InternalRow> given) throws IOException {
+            Map<UnsafeRow, InternalRow> byKey = byKey(given);
+            if (byKey.size() < given.size()) {
+                throw Errors.unfitRows(twice(given) + " has several rows: an update of columns takes one per key");
+            }
+            if (existing == null || existing.base == null) {
+                return written;
+            }
+            for (Map.Entry<String, List<String>> family : table.families.entrySet()) {
+                BucketReaders reader = families.get(family.getKey());
+                if (reader != null && changes(reader, byKey, family.getValue())) {
+                    rewrite(reader, byKey, family.getValue());
+                }
+            }
+            if (writesChangelog && !written.isEmpty()) {
+                compareColumns(byKey);
+                putChangelog(changes);
             }
             return written;
+        }
+
+        /** The first key that is there twice, for a message. */
+        private String twice(List<InternalRow> given) {
+            Set<UnsafeRow> keys = new HashSet<>();
+            for (InternalRow each : given) {
+                if (!keys.add(engine().keys.of(each).copy())) {
+                    return LogRecords.key(engine(), each);
+                }
+            }
+            throw new IllegalStateException("all keys are there once");
+        }
+
+        /** Whether a family's columns get other values. */
+        private boolean changes(BucketReaders reader, Map<UnsafeRow, InternalRow> byKey, List<String> columns)
+                throws IOException {
+            try (PartitionReader<InternalRow> base = reader.base(existing)) {
+                while (base.next()) {
+                    InternalRow update = byKey.get(reader.key(base.get()));
+                    if (update != null && !hasValues(reader.version(base.get()), update, columns)) {
+                        return true;
+                    }
+                }
+            }
+            return false;
+        }
+
+        private void rewrite(BucketReaders reader, Map<UnsafeRow, InternalRow> byKey, List<String> family)
+                throws IOException {
+            List<String> columns = new ArrayList<>(family);
+            columns.add(KeyedTable.INSTANT);
+            StructType stored = LakeReaders.only(rows, columns, true);
+            try (PartitionReader<InternalRow> base = reader.base(existing);
+                    Output output = new Output(WrittenFile.BASE, stored, versions)) {
+                while (base.next()) {
+                    InternalRow update = byKey.get(reader.key(base.get()));
+                    InternalRow row = reader.version(base.get());
+                    output.add(update == null || hasValues(row, update, family) ? row : updated(row, update, family));
+                }
+                written.add(output.done(family, SnapshotFile.rowsOf(existing.basePath)));
+            }
+        }
+
+        /** Whether a row has the values already that an update gives to some columns. */
+        private boolean hasValues(InternalRow row, InternalRow update, List<String> columns) {
+            return columns.stream()
+                    .allMatch(name -> !updated.contains(name) || engine().isSame(versions.fieldIndex(name), row, update));
+        }
+
+        private InternalRow updated(InternalRow row, InternalRow update, Collection<String> columns) {
+            Object[] values = new Object[versions.size()];
+            for (int i = 0; i < values.length; i++) {
+                String name = versions.apply(i).name();
+                boolean isNew = name.equals(KeyedTable.INSTANT) || (columns.contains(name) && updated.contains(name));
+                values[i] = engine().value(isNew ? update : row, i);
+            }
+            return new GenericInternalRow(values);
+        }
+
+        /** Finds what an update of columns changes in whole rows. */
+        private void compareColumns(Map<UnsafeRow, InternalRow> byKey) throws IOException {
+            try (PartitionReader<InternalRow> base = readers.base(existing)) {
+                while (base.next()) {
+                    InternalRow update = byKey.get(readers.key(base.get()));
+                    if (update != null) {
+                        InternalRow before = readers.version(base.get());
+                        changes.add(engine(), before, updated(before, update, updated));
+                    }
+                }
+            }
         }
 
         /** Whether neither a log file nor the first base file of the bucket has exactly the rows that were given. */
@@ -544,7 +722,7 @@ final class BucketWriter implements Serializable {
 
         /** Writes a base file of what is there and the records. */
         private void merge(List<InternalRow> records) throws IOException {
-            Map<UnsafeRow, Touched> touched = new HashMap<>();
+            Map<UnsafeRow, Touched> touched = new LinkedHashMap<>(); // the records are in their order already
             if (existing != null) {
                 readers.logs(existing, version -> touched(touched, version).stored.add(version));
             }

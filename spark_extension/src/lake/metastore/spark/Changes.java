@@ -20,6 +20,9 @@ final class Changes {
     static final String POSTIMAGE = "update_postimage";
     static final String INSERT = "insert";
 
+    /** All of them, for messages. */
+    static final String KINDS = String.join(", ", INSERT, PREIMAGE, POSTIMAGE, DELETE);
+
     /** By kind, in the order of a changelog. */
     private final Map<String, List<InternalRow>> rows = new LinkedHashMap<>();
 
@@ -52,7 +55,8 @@ final class Changes {
         }
     }
 
-    private void add(MergeEngine engine, String kind, InternalRow row) {
+    /** Adds one row of a changelog. */
+    void add(MergeEngine engine, String kind, InternalRow row) {
         Object[] values = new Object[engine.schema.size() - 1]; // CHANGE_TYPE is in the place of the marks
         for (int i = 0; i < values.length - 1; i++) {
             values[i] = engine.value(row, i);

@@ -23,7 +23,7 @@ import org.apache.spark.sql.types.StructField;
 import scala.Option;
 
 /**
- * INSERT statements of keyed tables as they are parsed, while they still say what later plans don't: which columns they
+ * INSERT statements of tables with a timeline as they are parsed, while they still say what later plans don't: which columns they
  * leave out, and that all of a partition is named.
  */
 final class Inserts {
@@ -66,7 +66,7 @@ final class Inserts {
         }
     }
 
-    /** The keyed table of an INSERT, null for another. */
+    /** The table of an INSERT that has a timeline, null for another. */
     private static LakeTable table(LogicalPlan insert) {
         List<String> name = texts(((LogicalPlan) insert.productElement(0)).productElement(0));
         if (name.size() == 3 && name.get(0).equalsIgnoreCase("spark_catalog")) {
@@ -75,10 +75,13 @@ final class Inserts {
         if (name.isEmpty() || name.size() > 2) {
             return null;
         }
-        return LakeTable.ifKeyed(
+        TableIdentifier identifier =
                 name.size() == 2
                         ? TableIdentifier.apply(name.get(1), Option.apply(name.get(0)))
-                        : TableIdentifier.apply(name.get(0)));
+                        : TableIdentifier.apply(name.get(0));
+        LakeTable keyed = LakeTable.ifKeyed(identifier);
+        PlainTable plain = keyed == null ? PlainTable.named(identifier) : null;
+        return plain == null ? keyed : plain.lake;
     }
 
     /**

@@ -2,6 +2,7 @@ package lake.metastore.spark;
 
 import java.util.Arrays;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
@@ -10,6 +11,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 
@@ -38,6 +40,12 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         return loaded(name, ReadPoint.time(timestamp));
     }
 
+    /** For a statement that writes the table, as Spark 3.5.3 and later say. */
+    @Override
+    public Table loadTable(Identifier name, Set<TableWritePrivilege> privileges) throws NoSuchTableException {
+        return PlainTable.written(loadTable(name));
+    }
+
     private Table loaded(Identifier name, ReadPoint point) throws NoSuchTableException {
         String[] namespace = name.namespace();
         if (namespace.length == 2 && MetadataTable.isKind(name.name())) {
@@ -62,12 +70,7 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
             }
             return streamed((V1Table) table, point);
         }
-        if (isToBeReplaced()) {
-            throw Errors.analysis(
-                    definition.identifier().unquotedString()
-                            + " is a keyed table: saveAsTable with the mode overwrite would drop it, and its key and"
-                            + " timeline with it; use INSERT OVERWRITE or writeTo(...).overwrite, or drop the table first");
-        }
+        checkNotReplaced(definition);
         LakeTable.Origin origin = LakeTable.find(metastore, definition.identifier(), point);
         Table loaded = super.loadTable(name);
         KeyedTable found = loaded instanceof V1Table ? keyedTable(((V1Table) loaded).v1Table()) : null;
@@ -76,7 +79,24 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
 
     /** A Parquet table without a primary key, which streams read and write by its timeline if it has one. */
     private static Table streamed(V1Table table, ReadPoint point) {
-        return point.isLatest() && isStreamed(table.v1Table()) ? new StreamedTable(table.v1Table()) : table;
+        if (!point.isLatest() || !isStreamed(table.v1Table())) {
+            return table;
+        }
+        StreamedTable found = new StreamedTable(table.v1Table());
+        if (isToBeReplaced() && found.lake().isOnTimeline()) {
+            checkNotReplaced(table.v1Table());
+        }
+        return found;
+    }
+
+    private static void checkNotReplaced(CatalogTable definition) {
+        if (isToBeReplaced()) {
+            throw Errors.analysis(
+                    definition.identifier().unquotedString()
+                            + " is a " + (keyedTable(definition) == null ? "lake" : "keyed")
+                            + " table: saveAsTable with the mode overwrite would drop it, and its key and"
+                            + " timeline with it; use INSERT OVERWRITE or writeTo(...).overwrite, or drop the table first");
+        }
     }
 
     /** Whether it is a Parquet table without a primary key, which may have a timeline. */
@@ -121,7 +141,7 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
     }
 
     /** Whether it is a Parquet table of Spark's or Hive's, and no other system's. */
-    private static boolean isParquet(CatalogTable table) {
+    static boolean isParquet(CatalogTable table) {
         Map<String, String> properties = Catalogs.properties(table);
         String provider = table.provider().isDefined() ? table.provider().get() : HIVE;
         return provider.equalsIgnoreCase(HIVE)

@@ -17,11 +17,12 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 import org.apache.spark.sql.internal.SessionState;
 
 /**
- * CREATE TABLE AS SELECT of keyed tables, and saveAsTable into them, which Spark would run by writing files into the
+ * CREATE TABLE AS SELECT of tables with a timeline, and saveAsTable into them, which Spark would run by writing files into the
  * table's directory.
  *
  * <p>Spark's own parser makes the nodes that replace Spark's, since their constructors differ from version to version.
@@ -29,7 +30,7 @@ import org.apache.spark.sql.internal.SessionState;
 final class LakeCreation {
     private LakeCreation() {}
 
-    /** The statement by which the table's timeline gets the rows; null if the table has no key. */
+    /** The statement by which the table's timeline gets the rows; null if it has none. */
     static LogicalPlan rewritten(CreateTable create) {
         if (create.query().isEmpty()) {
             return null;
@@ -47,21 +48,28 @@ final class LakeCreation {
         if (!query.resolved()) {
             return null; // later
         }
-        Table existing = existing((LakeCatalog) catalog, name);
-        if (existing instanceof LakeTable && create.mode() == SaveMode.Append) {
+        Table existing = PlainTable.written(existing((LakeCatalog) catalog, name));
+        if (!(existing instanceof V1Table) && existing != null && create.mode() == SaveMode.Append) {
             if (definition.storage().properties().contains(LakeWrite.EVENT_TIME)) {
                 throw Errors.analysis("saveAsTable takes no " + LakeWrite.EVENT_TIME + ": use writeTo(…).append()");
             }
             LogicalPlan insert = parsed("INSERT INTO " + quoted(database, table.table()) + " BY NAME SELECT 1");
             return insert.mapChildren(child -> query);
         }
-        if (LakeCatalog.keyedTable(definition) == null) {
+        if (LakeCatalog.keyedTable(definition) == null && !isOnTimeline(definition)) {
             return null;
         }
         LogicalPlan made = parsed(text(definition, quoted(database, table.table()), create.mode()));
         LogicalPlan target = resolved(new NewTables((LakeCatalog) catalog), name);
         List<LogicalPlan> children = new ArrayList<>(Arrays.asList(target, inOrder(query, definition)));
         return made.mapChildren(child -> children.remove(0));
+    }
+
+    /** Whether a new Parquet table without a key has a timeline from its first rows on, by its properties. */
+    private static boolean isOnTimeline(CatalogTable table) {
+        boolean isSparks = table.provider().isDefined() && table.provider().get().equalsIgnoreCase("parquet");
+        Map<String, String> properties = Catalogs.properties(table);
+        return isSparks && LakeTable.isOnTimeline(properties, Catalogs.hasPartitionColumns(table));
     }
 
     /** The rows with the columns that partition the table last, as it will have them. */
@@ -106,7 +114,7 @@ final class LakeCreation {
             text.append(" PARTITIONED BY (").append(String.join(", ", Catalogs.quoted(partitions))).append(")");
         }
         if (table.bucketSpec().isDefined()) {
-            throw Errors.analysis(name + ": a keyed table has the property bucket instead of CLUSTERED BY");
+            throw Errors.analysis(name + ": a table with a timeline is not CLUSTERED BY columns; one with a primary-key has the property bucket");
         }
         if (table.comment().isDefined()) {
             text.append(" COMMENT ").append(literal(table.comment().get()));

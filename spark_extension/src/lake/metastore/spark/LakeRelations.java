@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
@@ -41,6 +42,10 @@ final class LakeRelations {
     /** Statements that change a definition. The table is the first child. */
     private static final Set<String> DEFINITIONS =
             new HashSet<>(Arrays.asList("RenameColumn", "DropColumns", "SetTableLocation"));
+
+    /** Spark's own commands that change a table's directory. The table's name is their first element. */
+    private static final Set<String> DIRECTORY_COMMANDS =
+            new HashSet<>(Arrays.asList("LoadDataCommand", "TruncateTableCommand"));
 
     /** The directory of a table that has the files of its instants. */
     private static final String INSTANTS = PendingInstant.INSTANTS.replace("/", "");
@@ -81,6 +86,16 @@ final class LakeRelations {
             if (name.equals("TruncateTable")) {
                 return plan; // the table empties itself
             }
+            if (name.equals("InsertIntoStatement")) {
+                LogicalPlan insert = PlainStatements.insert(plan);
+                if (insert != null) {
+                    return insert;
+                }
+            }
+            if (DIRECTORY_COMMANDS.contains(name)) {
+                LogicalPlan command = PlainStatements.command(plan, name);
+                return command == null ? plan : command;
+            }
             if (name.equals("WriteDelta")) {
                 checkRead(plan);
             }
@@ -95,6 +110,10 @@ final class LakeRelations {
                 LakeTable table = target(plan);
                 if (table != null) {
                     return checked(plan, name, table);
+                }
+                PlainTable plain = plainTarget(plan);
+                if (plain != null) {
+                    return PlainStatements.planned(plan, name, plain);
                 }
             }
             return plan.mapChildren(this::apply);
@@ -167,6 +186,15 @@ final class LakeRelations {
             return table(plan) == null
                     ? (LogicalPlan) plan.mapChildren(child -> withTable(child, table))
                     : plan.makeCopy(Plans.with((DataSourceV2Relation) plan, 0, table));
+        }
+
+        /** The table without a key that a statement changes, null for another. */
+        private static PlainTable plainTarget(LogicalPlan plan) {
+            Object found = plan.productElement(0);
+            while (found instanceof SubqueryAlias) {
+                found = ((SubqueryAlias) found).child();
+            }
+            return PlainStatements.table(found);
         }
 
         /** The keyed table that a statement changes, null for another. */

@@ -3,6 +3,7 @@ package lake.metastore.spark;
 import java.io.IOException;
 import java.time.LocalDate;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -23,6 +24,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Writes the rows of a task into the files of their buckets. The rows of a bucket come one after the other, those of
@@ -39,12 +41,33 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         long rows;
         /** The rows by partition. */
         final Map<String, Long> rowsOf = new HashMap<>();
+        /** Of a table whose key is unique over all partitions: the file groups in which keys were looked up. */
+        final Set<String> readGroups = new HashSet<>();
         /** By source, as of {@link SourceTimes}, in milliseconds since 1970. */
         final Map<String, Long> leastEventTimes = new HashMap<>();
+
+        /** What all tasks of a write have written. Throws IllegalStateException if two of them wrote one bucket. */
+        static Written ofBuckets(WriterCommitMessage[] messages) {
+            Written found = new Written();
+            Set<List<String>> buckets = new HashSet<>();
+            for (WriterCommitMessage message : messages) {
+                Written each = (Written) message;
+                Set<List<String>> ofTask = new HashSet<>();
+                each.files.forEach(file -> ofTask.add(Arrays.asList(file.partition, file.fileGroup)));
+                for (List<String> bucket : ofTask) {
+                    if (!buckets.add(bucket)) {
+                        throw new IllegalStateException("two tasks wrote the bucket " + bucket + ": nothing is written");
+                    }
+                }
+                found.add(each);
+            }
+            return found;
+        }
 
         void add(Written other) {
             files.addAll(other.files);
             rows += other.rows;
+            readGroups.addAll(other.readGroups);
             other.rowsOf.forEach((partition, count) -> rowsOf.merge(partition, count, Long::sum));
             other.leastEventTimes.forEach((source, time) -> leastEventTimes.merge(source, time, Math::min));
         }
@@ -72,6 +95,10 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         final DataType[] partitionTypes;
         /** With the lengths of CHAR and VARCHAR. */
         final DataType[] rawPartitions;
+        /** Where a row says whether its key is deleted; -1 if it doesn't say so. */
+        final int deleted;
+        /** Where a row says what it is, see {@link Changes}; -1 if it doesn't. */
+        final int kind;
 
         /**
          * @param given the row's
@@ -79,6 +106,16 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
          * @param definition the table's columns with the lengths of CHAR and VARCHAR
          */
         Columns(StructType given, StructType batch, List<String> partitionColumns, StructType definition) {
+            this(given, batch, partitionColumns, definition, false);
+        }
+
+        /** {@code isFeed}: rows say by KeyedTable.DELETED and Changes.CHANGE_TYPE what they do with their key. */
+        Columns(
+                StructType given,
+                StructType batch,
+                List<String> partitionColumns,
+                StructType definition,
+                boolean isFeed) {
             Map<String, Integer> known = new HashMap<>();
             for (int i = 0; i < given.size(); i++) {
                 known.put(given.apply(i).name().toLowerCase(Locale.ROOT), i);
@@ -88,6 +125,8 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
                 scala.Option<DataType> raw = CharVarcharUtils.getRawType(each.metadata());
                 defined.put(each.name().toLowerCase(Locale.ROOT), raw.isDefined() ? raw.get() : each.dataType());
             }
+            deleted = isFeed ? known.getOrDefault(KeyedTable.DELETED, -1) : -1;
+            kind = isFeed ? known.getOrDefault(Changes.CHANGE_TYPE, -1) : -1;
             int count = batch.size() - 1;
             places = new int[count];
             types = new DataType[count];
@@ -131,6 +170,8 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         List<InternalRow> rows = new ArrayList<>();
         /** The partitions of the rows. */
         List<String> partitions = new ArrayList<>();
+        /** What the rows are; empty if they don't say it. */
+        List<UTF8String> kinds = new ArrayList<>();
         boolean hasDeletes;
     }
 
@@ -178,6 +219,16 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         return place < 0 || !CharVarcharUtils.hasCharVarchar(raw)
                 ? null
                 : CharVarcharUtils.stringLengthCheck(new BoundReference(place, type, true), raw);
+    }
+
+    @Override
+    public void write(InternalRow row) throws IOException {
+        int place = rowColumns.deleted;
+        if (place >= 0 && row.isNullAt(place)) {
+            throw Errors.unfitRows(
+                    Changes.CHANGE_TYPE + " is one of " + Changes.KINDS + ", and something else in some rows");
+        }
+        add(row, rowColumns, place >= 0 && row.getBoolean(place));
     }
 
     @Override
@@ -232,7 +283,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
             }
             hash.add(text);
         }
-        String partition = partition(row, columns);
+        String partition = isDelete && table.isTableWide && !saysPlace(row, columns) ? null : partition(row, columns);
         long partitionHash = table.isTableWide ? 0 : PlaceFunction.hash(row, columns.partitions, columns.partitionTypes);
         goTo(PlaceFunction.place(partitionHash, hash.bucket(table.buckets)));
         Pending some = pending.computeIfAbsent(table.isTableWide ? "" : partition, key -> new Pending());
@@ -240,9 +291,18 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         some.rows.add(version);
         some.partitions.add(partition);
         some.hasDeletes |= isDelete;
-        if (!isDelete) {
+        UTF8String kind = columns.kind < 0 ? null : row.getUTF8String(columns.kind).copy();
+        if (kind != null) {
+            some.kinds.add(kind);
+        }
+        if (columns.deleted < 0 ? !isDelete : !GivenChanges.PREIMAGE.equals(kind)) {
             eventTimes.add(version);
         }
+    }
+
+    /** Whether a row has all values of the columns that partition the table. */
+    private static boolean saysPlace(InternalRow row, Columns columns) {
+        return Arrays.stream(columns.partitions).allMatch(place -> place >= 0 && !row.isNullAt(place));
     }
 
     /** The name of a row's partition. */
@@ -301,16 +361,32 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     private void flush() throws IOException {
         for (Map.Entry<String, Pending> each : pending.entrySet()) {
             Pending some = each.getValue();
-            dropReplaced(some);
-            written.rows += some.rows.size();
-            some.partitions.forEach(
-                    partition -> written.rowsOf.merge(partition == null ? "" : partition, 1L, Long::sum));
-            written.files.addAll(
-                    table.isTableWide
-                            ? writer.writeAnywhere((int) lastPlace, some.partitions, some.rows)
-                            : writer.write(each.getKey(), (int) lastPlace, some.rows));
+            if (rowColumns.deleted < 0) { // a feed says itself what becomes of each key
+                dropReplaced(some);
+            }
+            for (int i = 0; i < some.rows.size(); i++) {
+                if (some.kinds.isEmpty() || !some.kinds.get(i).equals(GivenChanges.PREIMAGE)) {
+                    String partition = some.partitions.get(i);
+                    written.rowsOf.merge(partition == null ? "" : partition, 1L, Long::sum);
+                    written.rows++;
+                }
+            }
+            written.files.addAll(files(each.getKey(), some));
         }
         pending.clear();
+    }
+
+    private List<WrittenFile> files(String partition, Pending some) throws IOException {
+        int bucket = (int) lastPlace;
+        if (writer.updatesColumns()) {
+            return writer.update(partition, bucket, some.rows);
+        } else if (table.isTableWide) {
+            written.readGroups.add(KeyedTable.fileGroup(bucket));
+            return writer.writeAnywhere(bucket, some.partitions, some.rows);
+        } else if (rowColumns.kind >= 0) {
+            return writer.write(partition, bucket, some.rows, some.kinds);
+        }
+        return writer.write(partition, bucket, some.rows);
     }
 
     /** Leaves out deletes of rows that come again: an update is a delete and an insert, mostly of one key. */

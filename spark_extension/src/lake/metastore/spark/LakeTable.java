@@ -52,7 +52,7 @@ final class LakeTable
         final String location;
         final List<SnapshotFile> files;
 
-        private Snapshot(long position, String location, List<SnapshotFile> files) {
+        Snapshot(long position, String location, List<SnapshotFile> files) {
             this.position = position;
             this.location = location;
             this.files = files;
@@ -574,15 +574,23 @@ final class LakeTable
 
     /** Whether its partitions turn ready later than they are added. */
     boolean makesReadyLater() {
-        String mode = properties().getOrDefault(COMMIT_MODE, "none").trim();
-        return !partitionColumns.isEmpty() && !mode.equalsIgnoreCase("none");
+        return makesReadyLater(properties(), !partitionColumns.isEmpty());
+    }
+
+    private static boolean makesReadyLater(Map<String, String> properties, boolean hasPartitions) {
+        String mode = properties.getOrDefault(COMMIT_MODE, "none").trim();
+        return hasPartitions && !mode.equalsIgnoreCase("none");
+    }
+
+    /** Whether properties are those of a table with a timeline. */
+    static boolean isOnTimeline(Map<String, String> properties, boolean hasPartitions) {
+        return makesReadyLater(properties, hasPartitions)
+                || properties.keySet().stream().anyMatch(name -> name.startsWith("timeline."));
     }
 
     /** Whether it has instants, or properties that only a table with a timeline has. */
     boolean isOnTimeline() {
-        return makesReadyLater()
-                || properties().keySet().stream().anyMatch(name -> name.startsWith("timeline."))
-                || lastPosition() > 0;
+        return isOnTimeline(properties(), !partitionColumns.isEmpty()) || lastPosition() > 0;
     }
 
     /** The position of its last completion, whatever this object reads. Raises Refused if another table has the name. */

@@ -6,7 +6,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.ConcurrentModificationException;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -281,21 +280,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         @Override
         public void commit(WriterCommitMessage[] messages) {
-            LakeRowWriter.Written written = new LakeRowWriter.Written();
-            Set<List<String>> bases = new HashSet<>();
-            for (WriterCommitMessage message : messages) {
-                LakeRowWriter.Written each = (LakeRowWriter.Written) message;
-                Set<List<String>> ofTask = new HashSet<>();
-                for (WrittenFile file : each.files) {
-                    ofTask.add(Arrays.asList(file.partition, file.fileGroup));
-                }
-                for (List<String> bucket : ofTask) {
-                    if (!bases.add(bucket)) {
-                        throw new IllegalStateException("two tasks wrote the bucket " + bucket + ": nothing is written");
-                    }
-                }
-                written.add(each);
-            }
+            LakeRowWriter.Written written = LakeRowWriter.Written.ofBuckets(messages);
             if (batch != null && written.rows == 0 && !replaces()) {
                 instant.abort(); // Spark ran it for its own state alone
                 return;

@@ -35,9 +35,13 @@ final class LogRecords {
                 byKey.computeIfAbsent(engine.keys.of(checked).copy(), key -> new ArrayList<>(1)).add(checked);
             }
         }
-        List<InternalRow> found = new ArrayList<>(byKey.size());
-        byKey.values().forEach(each -> found.add(each.size() == 1 ? each.get(0) : once(engine, each)));
-        found.sort(engine.keys.order);
+        List<Map.Entry<UnsafeRow, List<InternalRow>>> ordered = new ArrayList<>(byKey.entrySet());
+        ordered.sort((one, other) -> engine.keys.keyOrder.compare(one.getKey(), other.getKey()));
+        List<InternalRow> found = new ArrayList<>(ordered.size());
+        for (Map.Entry<UnsafeRow, List<InternalRow>> each : ordered) {
+            List<InternalRow> rows = each.getValue();
+            found.add(rows.size() == 1 ? rows.get(0) : once(engine, rows));
+        }
         return found;
     }
 

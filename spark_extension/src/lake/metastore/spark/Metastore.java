@@ -72,6 +72,9 @@ final class Metastore {
     static final class Refused extends Failed {
         private static final long serialVersionUID = 1;
 
+        /** The value of {@link #field} if the metastore doesn't know the method. */
+        static final int NO_METHOD = -1;
+
         /** Which of the method's exceptions it is, by the number in its {@code throws}; 0 for another error. */
         final int field;
 
@@ -357,7 +360,7 @@ final class Metastore {
         in.readMessageEnd();
         if (message.type == TMessageType.EXCEPTION) {
             if (result.number(2, 0) == TApplicationException.UNKNOWN_METHOD) {
-                throw new Refused("the metastore has no method " + method + ": it is another or an older server", 0);
+                throw new Refused("the metastore has no method " + method + ": it is another or an older server", Refused.NO_METHOD);
             }
             throw new Refused(result.text(1), 0);
         }

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Where CREATE TABLE AS SELECT makes a keyed table. It is the session's catalog under another name, since Spark writes
+ * Where CREATE TABLE AS SELECT makes a keyed table, or another one with a timeline. It is the session's catalog under another name, since Spark writes
  * the files of new Parquet tables in its session catalog by itself, past a timeline.
  */
 final class NewTables implements TableCatalog, FunctionCatalog {
@@ -41,7 +41,7 @@ final class NewTables implements TableCatalog, FunctionCatalog {
             throws TableAlreadyExistsException, NoSuchNamespaceException {
         catalog.createTable(name, schema, partitions, properties);
         try {
-            return catalog.loadTable(name);
+            return PlainTable.written(catalog.loadTable(name));
         } catch (NoSuchTableException error) {
             throw new IllegalStateException(name + " was dropped while it was made", error);
         } catch (RuntimeException error) {

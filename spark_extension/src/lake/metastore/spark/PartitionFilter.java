@@ -1,6 +1,10 @@
 package lake.metastore.spark;
 
+import java.math.BigDecimal;
+import java.sql.Date;
+import java.time.LocalDate;
 import java.util.Arrays;
+import java.util.function.IntPredicate;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
@@ -9,8 +13,14 @@ import org.apache.spark.sql.sources.And;
 import org.apache.spark.sql.sources.EqualNullSafe;
 import org.apache.spark.sql.sources.EqualTo;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.GreaterThan;
+import org.apache.spark.sql.sources.GreaterThanOrEqual;
 import org.apache.spark.sql.sources.In;
+import org.apache.spark.sql.sources.IsNotNull;
+import org.apache.spark.sql.sources.LessThan;
+import org.apache.spark.sql.sources.LessThanOrEqual;
 import org.apache.spark.sql.sources.Or;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** Which partitions an overwrite replaces: conditions that compare partition columns with values. */
 final class PartitionFilter {
@@ -18,8 +28,8 @@ final class PartitionFilter {
 
     private final Predicate<String> condition;
     /**
-     * The same for the metastore, as {@code replacedWhere} of a CompleteInstantRequest; null if the partitions are known by
-     * their names.
+     * The same for the metastore, as {@code replacedWhere} of a CompleteInstantRequest, or a condition that holds for more
+     * partitions; null if the partitions are known by their names.
      */
     final String text;
 
@@ -60,6 +70,20 @@ final class PartitionFilter {
             return equal(table, ((EqualNullSafe) filter).attribute(), ((EqualNullSafe) filter).value());
         } else if (filter instanceof In) {
             return equal(table, ((In) filter).attribute(), ((In) filter).values());
+        } else if (filter instanceof GreaterThan) {
+            GreaterThan one = (GreaterThan) filter;
+            return compared(table, one.attribute(), one.value(), order -> order > 0);
+        } else if (filter instanceof GreaterThanOrEqual) {
+            GreaterThanOrEqual one = (GreaterThanOrEqual) filter;
+            return compared(table, one.attribute(), one.value(), order -> order >= 0);
+        } else if (filter instanceof LessThan) {
+            LessThan one = (LessThan) filter;
+            return compared(table, one.attribute(), one.value(), order -> order < 0);
+        } else if (filter instanceof LessThanOrEqual) {
+            LessThanOrEqual one = (LessThanOrEqual) filter;
+            return compared(table, one.attribute(), one.value(), order -> order <= 0);
+        } else if (filter instanceof IsNotNull) {
+            return valued(table, ((IsNotNull) filter).attribute(), text -> true, "");
         } else if (filter instanceof And) {
             PartitionFilter left = of(table, ((And) filter).left());
             PartitionFilter right = of(table, ((And) filter).right());
@@ -73,21 +97,18 @@ final class PartitionFilter {
     }
 
     private PartitionFilter and(PartitionFilter other) {
-        if (text.isEmpty() || other.text.isEmpty()) {
-            return text.isEmpty() ? other : this;
-        }
-        return new PartitionFilter(condition.and(other.condition), "(" + text + ") AND (" + other.text + ")");
+        String both =
+                text.isEmpty() || other.text.isEmpty() ? text + other.text : "(" + text + ") AND (" + other.text + ")";
+        return new PartitionFilter(condition.and(other.condition), both);
     }
 
     private PartitionFilter or(PartitionFilter other) {
-        if (text.isEmpty() || other.text.isEmpty()) {
-            return ALL;
-        }
-        return new PartitionFilter(condition.or(other.condition), "(" + text + ") OR (" + other.text + ")");
+        String either = text.isEmpty() || other.text.isEmpty() ? "" : "(" + text + ") OR (" + other.text + ")";
+        return new PartitionFilter(condition.or(other.condition), either);
     }
 
     private static PartitionFilter equal(LakeTable table, String column, Object... values) {
-        if (!table.isPartitionedBy(column) || values.length == 0 || Arrays.asList(values).contains(null)) {
+        if (values.length == 0 || Arrays.asList(values).contains(null)) {
             return null;
         }
         String quoted = Catalogs.quoted(column)[0];
@@ -96,18 +117,47 @@ final class PartitionFilter {
                         .map(value -> quoted + "='" + ExternalCatalogUtils.escapePathName(String.valueOf(value)) + "'")
                         .collect(Collectors.joining(" OR "));
         // A date is a java.sql.Date or a LocalDate: the text of both is the one that is in the partition's name.
+        Predicate<String> isMeant = found -> Arrays.stream(values).anyMatch(value -> String.valueOf(value).equals(found));
+        return valued(table, column, isMeant, text);
+    }
+
+    /** {@code isMeant}: of the order of the partition's value beside {@code value}. */
+    private static PartitionFilter compared(LakeTable table, String column, Object value, IntPredicate isMeant) {
+        boolean hasOrder =
+                value instanceof Number || value instanceof String || value instanceof Date || value instanceof LocalDate;
+        return hasOrder ? valued(table, column, text -> isMeant.test(compare(text, value)), "") : null;
+    }
+
+    private static int compare(String text, Object value) {
+        if (value instanceof Number) {
+            return new BigDecimal(text).compareTo(new BigDecimal(value.toString()));
+        } else if (value instanceof String) {
+            return UTF8String.fromString(text).compareTo(UTF8String.fromString((String) value));
+        }
+        return LocalDate.parse(text).compareTo(LocalDate.parse(value.toString()));
+    }
+
+    /**
+     * Whether the value of a column in a partition's name is meant; null if the column doesn't partition the table.
+     *
+     * @param where the same for the metastore, or a condition that holds for more partitions
+     */
+    private static PartitionFilter valued(LakeTable table, String column, Predicate<String> isMeant, String where) {
+        if (!table.isPartitionedBy(column)) {
+            return null;
+        }
         Predicate<String> condition =
                 name -> {
                     for (String part : name.split("/")) {
                         int sign = part.indexOf('=');
                         String key = ExternalCatalogUtils.unescapePathName(part.substring(0, Math.max(sign, 0)));
                         if (key.equalsIgnoreCase(column)) {
-                            String found = ExternalCatalogUtils.unescapePathName(part.substring(sign + 1));
-                            return Arrays.stream(values).anyMatch(value -> String.valueOf(value).equals(found));
+                            String text = ExternalCatalogUtils.unescapePathName(part.substring(sign + 1));
+                            return !text.equals(LakeRowWriter.NULL_PARTITION) && isMeant.test(text);
                         }
                     }
                     return false;
                 };
-        return new PartitionFilter(condition, text);
+        return new PartitionFilter(condition, where);
     }
 }

@@ -217,6 +217,11 @@ final class PendingInstant {
      * @param kept the paths of files, relative to the table
      */
     void removeOthers(Configuration configuration, Set<String> kept) {
+        removeOthers(configuration, directory, kept);
+    }
+
+    /** The same for the instant of another writer, by the URI of its directory, which is not encoded. */
+    static void removeOthers(Configuration configuration, String directory, Set<String> kept) {
         try {
             Path root = new Path(directory);
             FileSystem storage = root.getFileSystem(configuration);

@@ -31,8 +31,11 @@ final class PlaceFunction implements UnboundFunction {
         List<Expression> arguments = new ArrayList<>();
         arguments.add(Expressions.literal(table.buckets));
         arguments.add(Expressions.literal(places.size()));
-        places.forEach(name -> arguments.add(Expressions.column(name)));
-        table.key.forEach(name -> arguments.add(Expressions.column(name)));
+        List<String> columns = new ArrayList<>(places);
+        columns.addAll(table.key);
+        for (String name : Catalogs.quoted(columns.toArray(new String[0]))) {
+            arguments.add(Expressions.column(name));
+        }
         return Expressions.apply(NAME, arguments.toArray(new Expression[0]));
     }
 

@@ -3,6 +3,7 @@ package lake.metastore.spark;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -36,18 +37,46 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
         private final StructType stored;
         private final LakeRowWriter.Columns columns;
         private final ParquetFiles files;
+        /** The most rows of one file; 0 for any number. */
+        private final long mostRows;
 
         private Files(
                 BucketWriter.Target target,
                 List<String> partitionColumns,
                 StructType stored,
                 LakeRowWriter.Columns columns,
-                ParquetFiles files) {
+                ParquetFiles files,
+                long mostRows) {
             this.target = target;
             this.partitionColumns = partitionColumns;
             this.stored = stored;
             this.columns = columns;
             this.files = files;
+            this.mostRows = mostRows;
+        }
+
+        /**
+         * For rows whose columns are those of files, and the texts of those that partition the table.
+         *
+         * @param stored the columns of files, with their ids
+         * @param options of Spark's Parquet writer
+         */
+        static Files given(
+                SparkSession session,
+                BucketWriter.Target target,
+                List<String> partitionColumns,
+                StructType stored,
+                StructType rows,
+                Map<String, String> options) {
+            StructType batch = ColumnNames.lower(stored).add(KeyedTable.DELETED, DataTypes.BooleanType, true);
+            LakeRowWriter.Columns columns = new LakeRowWriter.Columns(rows, batch, partitionColumns, rows);
+            return new Files(
+                    target,
+                    partitionColumns,
+                    stored,
+                    columns,
+                    ParquetFiles.of(session, options),
+                    ParquetFiles.mostRows(session, options));
         }
 
         /** {@code rows}: their columns. */
@@ -67,7 +96,14 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
                 StructField each = withIds.apply(i);
                 stored = stored.add(new StructField(data.apply(i).name(), each.dataType(), true, each.metadata()));
             }
-            return new Files(target, table.partitionColumns(), stored, columns, ParquetFiles.of(session));
+            Map<String, String> options = Collections.emptyMap();
+            return new Files(
+                    target,
+                    table.partitionColumns(),
+                    stored,
+                    columns,
+                    ParquetFiles.of(session, options),
+                    ParquetFiles.mostRows(session, options));
         }
 
         private static void checkPartition(LakeTable table, String column, DataType type) {
@@ -80,9 +116,9 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
             if (!hasText) {
                 throw Errors.unfitRows(
                         "the column " + column + " partitions " + table.name() + " and is "
-                                + (type == null ? "missing in the stream" : type.simpleString())
-                                + ": streams take texts, dates, booleans and exact numbers there; lake.spark.write_stream"
-                                + " takes others");
+                                + (type == null ? "missing in the rows" : type.simpleString())
+                                + ": statements and streams take texts, dates, booleans and exact numbers there;"
+                                + " lake.spark.write and write_stream take others");
             }
         }
     }
@@ -114,7 +150,8 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
     @Override
     public void write(InternalRow row) throws IOException {
         String wanted = partition(row);
-        if (output == null || !wanted.equals(partition)) {
+        boolean isFull = files.mostRows > 0 && rows >= files.mostRows;
+        if (output == null || isFull || !wanted.equals(partition)) {
             finish();
             begin(wanted);
         }

@@ -66,12 +66,11 @@ final class Replacements {
         }
     }
 
-    /** A condition with literals for converted ones: PARTITION (n = 1) comes as {@code n <=> cast(1 as int)}. */
-    private static Expression folded(Expression expression) {
-        if (expression instanceof Cast && ((Cast) expression).child() instanceof Literal) {
-            return new Literal(expression.eval(null), expression.dataType());
-        }
-        return (Expression) expression.mapChildren(child -> folded(child));
+    /** A resolved condition with values where it has expressions that have them: Spark casts the values of a partition. */
+    static Expression folded(Expression expression) {
+        return expression.foldable() && !(expression instanceof Literal)
+                ? new Literal(expression.eval(null), expression.dataType())
+                : (Expression) expression.mapChildren(Replacements::folded);
     }
 
     private static LogicalPlan withRows(LogicalPlan plan, LogicalPlan rows) {

@@ -1,6 +1,7 @@
 package lake.metastore.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -105,7 +106,8 @@ final class RowChanges implements SupportsDelta {
         List<String> names = new ArrayList<>(table.keyed.key);
         names.addAll(table.partitionColumns());
         names.addAll(table.keyed.sequence);
-        return names.stream().map(Expressions::column).toArray(NamedReference[]::new);
+        String[] quoted = Catalogs.quoted(names.toArray(new String[0]));
+        return Arrays.stream(quoted).map(Expressions::column).toArray(NamedReference[]::new);
     }
 
     /** The new row may belong into another bucket. */

@@ -16,8 +16,6 @@ final class RowKeys {
     final int[] columns;
     /** The order of keys, as {@link #of} gives them, in files. */
     final Comparator<InternalRow> keyOrder;
-    /** The order of rows. */
-    final Comparator<InternalRow> order;
     private final DataType[] types;
     private final UnsafeProjection projection;
 
@@ -31,7 +29,6 @@ final class RowKeys {
         }
         Ordering<Object> ordering = TypeUtils.getInterpretedOrdering(key);
         keyOrder = ordering::compare;
-        order = (one, other) -> ordering.compare(values(one), values(other));
         projection = UnsafeProjection.create(types);
     }
 

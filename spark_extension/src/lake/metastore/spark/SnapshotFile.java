@@ -1,5 +1,6 @@
 package lake.metastore.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -50,6 +51,24 @@ final class SnapshotFile {
         minEventTime = file.has(8) ? (Long) file.number(8, 0) : null;
         maxEventTime = file.has(9) ? (Long) file.number(9, 0) : null;
         completedAt = file.number(16, file.number(13, 0));
+    }
+
+    /** A file as a program that has asked the metastore itself names it, see lake/spark/jvm_writer.py. */
+    SnapshotFile(JsonNode file) {
+        partition = file.get("partition").asText();
+        fileGroup = file.get("file_group").asText();
+        slice = file.get("slice").asText();
+        path = file.get("path").asText();
+        size = file.get("size").asLong();
+        rows = file.path("rows").asLong(-1);
+        kind = file.get("kind").asText();
+        isBase = kind.equals(BASE);
+        columns = file.has("columns") ? new ArrayList<>() : null;
+        file.path("columns").forEach(each -> columns.add(each.asText()));
+        statistics = file.path("statistics").asText("");
+        minEventTime = null;
+        maxEventTime = null;
+        completedAt = file.get("completed_at").asLong();
     }
 
     static List<SnapshotFile> of(List<Metastore.Answer> files) {

@@ -173,7 +173,8 @@ final class StreamRules {
             return true;
         }
 
-        private static LogicalPlan byName(DataSourceV2Relation table, LogicalPlan query) {
+        /** The statement that appends rows to a table by the names of columns. */
+        static LogicalPlan byName(DataSourceV2Relation table, LogicalPlan query) {
             // Spark 4.2 has one parameter more: whether the table gets further columns.
             Object[] arguments = {table, query, Catalogs.noOptions(), false};
             for (Method method : AppendData$.class.getMethods()) {

@@ -14,8 +14,8 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
 /**
- * A Parquet table without a primary key, which is Spark's own for all statements but streams: they read and write its
- * timeline if it has one.
+ * A Parquet table without a primary key, which is Spark's own for queries. Streams read and write its timeline if it has
+ * one; statements write it as a {@link PlainTable} then.
  */
 final class StreamedTable extends V1Table implements SupportsWrite {
     private static final long serialVersionUID = 1;
@@ -49,6 +49,8 @@ final class StreamedTable extends V1Table implements SupportsWrite {
     static LakeTable lakeOf(Table table) {
         if (table instanceof LakeTable) {
             return (LakeTable) table;
+        } else if (table instanceof PlainTable) {
+            return ((PlainTable) table).lake;
         }
         return table instanceof StreamedTable ? ((StreamedTable) table).lake() : null;
     }

@@ -1,6 +1,9 @@
 package lake.metastore.spark;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /** A file that was written, as thrift_idl/lake_metastore.thrift describes a DataFile. */
@@ -76,6 +79,26 @@ final class WrittenFile implements Serializable {
     WrittenFile in(String other) {
         return new WrittenFile(
                 other, fileGroup, slice, path, kind, size, rows, minEventTime, maxEventTime, columns, statistics);
+    }
+
+    /** As lake/tables/buckets.py has a file in a text. */
+    ObjectNode json(ObjectMapper mapper) {
+        ObjectNode found = mapper.createObjectNode();
+        found.put("partition", partition).put("file_group", fileGroup).put("slice", slice).put("path", path);
+        found.put("size", size).put("kind", kind);
+        if (rows >= 0) {
+            found.put("rows", rows);
+        }
+        if (minEventTime != null) {
+            found.put("min_event_time", minEventTime).put("max_event_time", maxEventTime);
+        }
+        if (columns != null) {
+            columns.forEach(found.putArray("columns")::add);
+        }
+        if (statistics != null) {
+            found.put("statistics", new String(statistics, StandardCharsets.UTF_8));
+        }
+        return found;
     }
 
     Metastore.Struct struct() {

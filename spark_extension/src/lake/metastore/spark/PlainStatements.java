@@ -1,0 +1,190 @@
+package lake.metastore.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable$;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute$;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
+import org.apache.spark.sql.catalyst.catalog.UnresolvedCatalogRelation;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.TruncateTable;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructField;
+import scala.Option;
+
+/** Statements that write tables without a primary key which have a timeline: what becomes of them, and what is refused. */
+final class PlainStatements {
+    private static final String CONDITION = "lake_condition";
+
+    private PlainStatements() {}
+
+    /** The table of a relation, null for all other plans. */
+    static PlainTable table(Object plan) {
+        Object table = plan instanceof DataSourceV2Relation ? ((DataSourceV2Relation) plan).table() : null;
+        return table instanceof PlainTable ? (PlainTable) table : null;
+    }
+
+    /** The statement that Spark runs in place of one that writes such a table. */
+    static LogicalPlan planned(LogicalPlan plan, String name, PlainTable table) {
+        table.lake.checkWritable();
+        switch (name) {
+            case "DeleteFromTable":
+                return plan.resolved() ? deleted((Expression) plan.productElement(1), table) : plan;
+            case "UpdateTable":
+            case "MergeIntoTable":
+                throw Errors.analysis(
+                        table.name() + " has no primary-key, by which rows are changed: INSERT OVERWRITE its partitions with"
+                                + " what they are to be, or write the rows into a table with a primary-key");
+            case "OverwriteByExpression":
+                if (plan.resolved() && !isOfPartitions((Expression) plan.productElement(1), table)) {
+                    throw Errors.analysis(
+                            table.name() + " has no primary-key: whole partitions are replaced, by conditions that compare"
+                                    + " columns which partition it with values");
+                }
+                break;
+            default:
+                break;
+        }
+        if (name.equals("OverwritePartitionsDynamic") && table.lake.overwritten() == null) {
+            String partition = Inserts.staticPartition(Plans.children(plan).get(0), table.lake);
+            if (partition != null) {
+                return withTable(plan, table.overwriting(partition));
+            }
+        }
+        boolean isRead = !table.lake.isReadByItsWriter() && reads(plan, table);
+        return isRead ? withTable(plan, table.readByItsWriter()) : plan;
+    }
+
+    /**
+     * An INSERT whose table Spark has as its own, with the table that has a timeline in its place; null for others. Spark
+     * 3.5 takes the table from the query where that reads it, too, and its first versions don't say that it is written.
+     */
+    static LogicalPlan insert(LogicalPlan plan) {
+        CatalogTable definition = definition(plan.productElement(0));
+        if (definition == null || !LakeCatalog.isStreamed(definition)) {
+            return null;
+        }
+        PlainTable table = PlainTable.named(definition.identifier());
+        if (table == null) {
+            return null;
+        }
+        LogicalPlan relation =
+                DataSourceV2Relation$.MODULE$.create(
+                        table,
+                        Option.apply(Catalogs.sessionCatalog(SparkSession.active())),
+                        Option.apply(PlainTable.identifier(definition.identifier())));
+        return plan.makeCopy(Plans.with(plan, 0, relation));
+    }
+
+    /** What Spark's catalog says of a relation of its own; null for others. */
+    private static CatalogTable definition(Object relation) {
+        if (relation instanceof HiveTableRelation) {
+            return ((HiveTableRelation) relation).tableMeta();
+        } else if (relation instanceof UnresolvedCatalogRelation) {
+            return ((UnresolvedCatalogRelation) relation).tableMeta();
+        } else if (relation instanceof LogicalRelation && ((LogicalRelation) relation).catalogTable().isDefined()) {
+            return ((LogicalRelation) relation).catalogTable().get();
+        }
+        return null;
+    }
+
+    /** Spark's own commands that would change the directories of such a table; null for others. */
+    static LogicalPlan command(LogicalPlan plan, String name) {
+        PlainTable table = PlainTable.named((TableIdentifier) plan.productElement(0));
+        if (table == null) {
+            return null;
+        }
+        table.lake.checkWritable();
+        if (name.equals("LoadDataCommand")) {
+            throw Errors.analysis(
+                    table.name() + " is a lake table, whose rows have a timeline: INSERT them instead of changing its"
+                            + " directories");
+        }
+        if (((Option<?>) plan.productElement(1)).isDefined()) {
+            throw Errors.analysis(
+                    table.name() + " is a lake table, whose rows have a timeline: DELETE them by a condition on columns that"
+                            + " partition it instead of changing its directories");
+        }
+        TableCatalog catalog = (TableCatalog) Catalogs.sessionCatalog(SparkSession.active());
+        return new TruncateTable(
+                ResolvedTable$.MODULE$.create(catalog, PlainTable.identifier(table.lake.identifier()), table));
+    }
+
+    private static boolean isOfPartitions(Expression condition, PlainTable table) {
+        Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(Replacements.folded(condition), true);
+        return filter.isDefined() && PartitionFilter.of(table.lake, new Filter[] {filter.get()}) != null;
+    }
+
+    /** A DELETE is an overwrite of partitions by nothing. */
+    private static LogicalPlan deleted(Expression condition, PlainTable table) {
+        if (!isOfPartitions(condition, table)) {
+            throw Errors.analysis(
+                    table.name() + " has no primary-key: DELETE takes whole partitions, by conditions that compare columns"
+                            + " which partition it with values. To delete other rows, INSERT OVERWRITE the partitions with those"
+                            + " that stay");
+        }
+        List<String> columns = new ArrayList<>();
+        for (StructField each : table.lake.schema().fields()) {
+            columns.add("CAST(NULL AS " + each.dataType().sql() + ") AS " + Catalogs.quoted(each.name())[0]);
+        }
+        String statement =
+                "INSERT INTO " + table.lake.quotedName() + " REPLACE WHERE " + CONDITION + " SELECT "
+                        + String.join(", ", columns) + " WHERE false";
+        try {
+            LogicalPlan parsed = Catalogs.state(SparkSession.active()).sqlParser().parsePlan(statement);
+            return parsed.mapExpressions(each -> withCondition(each, named(condition)));
+        } catch (ParseException error) {
+            throw Errors.rethrow(error);
+        }
+    }
+
+    private static Expression withCondition(Expression expression, Expression condition) {
+        return expression instanceof UnresolvedAttribute && ((UnresolvedAttribute) expression).name().equals(CONDITION)
+                ? condition
+                : (Expression) expression.mapChildren(child -> withCondition(child, condition));
+    }
+
+    /** A condition whose columns are found again by their names. */
+    private static Expression named(Expression expression) {
+        return expression instanceof Attribute
+                ? UnresolvedAttribute$.MODULE$.apply(Catalogs.quoted(((Attribute) expression).name())[0])
+                : (Expression) expression.mapChildren(PlainStatements::named);
+    }
+
+    private static LogicalPlan withTable(LogicalPlan statement, PlainTable table) {
+        DataSourceV2Relation relation = (DataSourceV2Relation) statement.productElement(0);
+        return statement.makeCopy(Plans.with(statement, 0, relation.makeCopy(Plans.with(relation, 0, table))));
+    }
+
+    /** Whether a statement's query reads the directories of the table that it writes. */
+    private static boolean reads(LogicalPlan statement, PlainTable table) {
+        boolean[] found = {false};
+        for (LogicalPlan query : Plans.children(statement)) {
+            Plans.forEachWithSubqueries(
+                    query,
+                    node -> {
+                        CatalogTable read = definition(node);
+                        found[0] |= read != null && isSame(read.identifier(), table.lake.identifier());
+                    });
+        }
+        return found[0];
+    }
+
+    private static boolean isSame(TableIdentifier read, TableIdentifier written) {
+        TableIdentifier one = LakeTable.inDatabase(LakeCatalog.undecorated(read));
+        return one.table().equalsIgnoreCase(written.table())
+                && one.database().get().equalsIgnoreCase(written.database().get());
+    }
+}
