@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from lake.spark import jar
 from tests.interop import maven, record
-from tests.spark.session import SparkSession, require
+from tests.spark.session import ROOT, ConfiguredSession, SparkSession, require, spark_of
 from tests.support import reference
 from tests.support.postgres import Postgres
 from tests.support.reference4 import Hive4Reference
@@ -125,6 +126,35 @@ def spark_session(target: Target, tmp_path_factory: pytest.TempPathFactory) -> I
             sessions[line] = SparkSession(
                 line, f"thrift://{target.host}:{target.port}", str(target.warehouse()), directory
             )
+        return sessions[line]
+
+    yield session
+    for started in sessions.values():
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def released_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The extension's jar as a released wheel has it: compiled against Spark 3.5."""
+    built = tmp_path_factory.mktemp("jar") / "lake-metastore-spark.jar"
+    jar.build(ROOT / "spark_extension/src", spark_of("3.5"), built)
+    return built
+
+
+@pytest.fixture(scope="session")
+def hinting_session(
+    metastore_server: MetastoreServer, released_jar: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], SparkSession]]:
+    """The session of a line with the extension, by its name: of both with the same jar."""
+    sessions: dict[str, SparkSession] = {}
+    server = metastore_server
+
+    def session(line: str) -> SparkSession:
+        require(line)
+        if line not in sessions:
+            warehouse = Target("ours", server.host, server.port, server.log).warehouse()
+            directory = tmp_path_factory.mktemp(f"hints-{line}")
+            sessions[line] = ConfiguredSession(line, server.uri, str(warehouse), released_jar, directory)
         return sessions[line]
 
     yield session

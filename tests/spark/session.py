@@ -178,3 +178,25 @@ class SparkSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class ConfiguredSession(SparkSession):
+    """A session that `configure` made, with a given jar."""
+
+    program = PROGRAM.with_name("configured.py")
+
+    def __init__(self, line: str, uri: str, warehouse: str, jar: Path, directory: Path) -> None:
+        self.options = ("--jar", str(jar))
+        # Compiling takes longer than running tiny queries.
+        settings = {
+            "spark_sql_codegen_wholeStage": "false",
+            "spark_sql_adaptive_enabled": "false",
+        }
+        super().__init__(line, uri, warehouse, directory, **settings)
+
+
+def spark_of(line: str) -> Path:
+    """Where a line's PySpark has its Spark."""
+    require(line)
+    (package,) = LINES[line].parents[1].glob("lib/python*/site-packages/pyspark")
+    return package

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.spark import jar
-from tests.spark.session import LINES, ROOT, SparkSession, mark_spark_tests, require
+from tests.spark.session import LINES, SparkSession, mark_spark_tests
 from tests.spark_extension.lake import Lake
 from tests.support.server import MetastoreServer
 
@@ -26,63 +25,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
-class ConfiguredSession(SparkSession):
-    """A session that `configure` made, with a given jar."""
-
-    program = ROOT / "tests/spark/programs/configured.py"
-
-    def __init__(self, line: str, lake: Lake, jar: Path, directory: Path) -> None:
-        self.options = ("--jar", str(jar))
-        # Compiling takes longer than running tiny queries.
-        settings = {
-            "spark_sql_codegen_wholeStage": "false",
-            "spark_sql_adaptive_enabled": "false",
-        }
-        super().__init__(line, lake.server.uri, str(lake.warehouse), directory, **settings)
-
-
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def spark_of(line: str) -> Path:
-    """Where a line's PySpark has its Spark."""
-    require(line)
-    (package,) = LINES[line].parents[1].glob("lib/python*/site-packages/pyspark")
-    return package
-
-
-@pytest.fixture(scope="session")
-def released_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The jar as a released wheel has it: compiled against Spark 3.5."""
-    built = tmp_path_factory.mktemp("jar") / "lake-metastore-spark.jar"
-    jar.build(ROOT / "spark_extension/src", spark_of("3.5"), built)
-    return built
-
-
 @pytest.fixture(scope="session")
 def lake(metastore_server: MetastoreServer) -> Lake:
     return Lake(metastore_server)
-
-
-@pytest.fixture(scope="session")
-def hinting_session(
-    lake: Lake, released_jar: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], SparkSession]]:
-    """The session of a line, by its name: of both with the same jar."""
-    sessions: dict[str, SparkSession] = {}
-
-    def session(line: str) -> SparkSession:
-        require(line)
-        if line not in sessions:
-            sessions[line] = ConfiguredSession(line, lake, released_jar, tmp_path_factory.mktemp(f"hints-{line}"))
-        return sessions[line]
-
-    yield session
-    for started in sessions.values():
-        started.close()
 
 
 @pytest.fixture(scope="session", params=list(LINES), ids=lambda line: f"spark{line}")

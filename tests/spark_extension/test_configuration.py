@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession as PySparkSession
 
 from lake.protocol.errors import UserError
 from lake.spark import configure, jar
-from tests.spark.session import LINES, ROOT, SparkSession
-from tests.spark_extension.conftest import LAYOUTS, fill, spark_of
+from tests.spark.session import LINES, ROOT, SparkSession, spark_of
+from tests.spark_extension.conftest import LAYOUTS, fill
 from tests.spark_extension.lake import Lake
 from tests.support.server import MetastoreServer
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lake.tables.lake import LakeClient
-from tests.spark.session import SparkError, SparkSession
-from tests.spark_extension.conftest import ConfiguredSession
+from tests.spark.session import ConfiguredSession, SparkError, SparkSession
 from tests.spark_extension.lake import Lake
 from tests.spark_extension.relay import Relay
 from tests.spark_extension.test_keyed_select import merged, rows
@@ -181,7 +180,7 @@ def test_a_driver_that_dies_between_attempts(
     made(spark, table, "'bucket' = '1'")
     spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 1, 1)")
     with Relay(lake.server.host, lake.server.port) as relay:
-        killed = ConfiguredSession(spark.line, lake, released_jar, tmp_path / "killed")
+        killed = ConfiguredSession(spark.line, lake.server.uri, str(lake.warehouse), released_jar, tmp_path / "killed")
         relay.requests["lake_begin_instant"] = 0
 
         def other() -> None:

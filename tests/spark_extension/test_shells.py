@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.session import SparkSession
-from tests.spark_extension.conftest import free_port, spark_of
+from tests.spark.session import SparkSession, spark_of
+from tests.spark_extension.conftest import free_port
 from tests.spark_extension.lake import Lake
 from tests.support.waiting import wait_until
 

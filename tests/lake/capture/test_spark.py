@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def test_a_captured_table_is_kept_as_the_source_has_it(
-    source: Source, spark_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
+    source: Source, hinting_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
 ) -> None:
     source.run(
         "CREATE TABLE items (id int PRIMARY KEY, price numeric(12,2), at timestamptz, body text, raw bytea, ok bool,"
@@ -26,7 +26,7 @@ def test_a_captured_table_is_kept_as_the_source_has_it(
     )
     source.capture()
     table = TypedTable(tmp_path, source.client, source.into, "public.items")
-    spark = spark_session("4")
+    spark = hinting_session("4")
 
     def check() -> list[str]:
         how, rows = table.refresh(spark)
@@ -49,12 +49,12 @@ def test_a_captured_table_is_kept_as_the_source_has_it(
 
 
 def test_a_table_that_is_altered(
-    source: Source, spark_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
+    source: Source, hinting_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
 ) -> None:
     source.run("CREATE TABLE t (id int PRIMARY KEY, a int, body text); ALTER TABLE t ALTER body SET STORAGE EXTERNAL")
     source.run("INSERT INTO t SELECT n, n, repeat(md5(n::text), 90) FROM generate_series(1, 4) n")
     source.capture()
-    spark = spark_session("4")
+    spark = hinting_session("4")
 
     def definitions() -> TypedTable:
         return TypedTable(tmp_path, source.client, source.into, "public.t")

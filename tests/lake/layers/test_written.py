@@ -29,8 +29,8 @@ VIEW = "CREATE MATERIALIZED VIEW v AS {};"
 
 
 @pytest.fixture(params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
-def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> SparkSession:
-    return spark_session(request.param)
+def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], SparkSession]) -> SparkSession:
+    return hinting_session(request.param)
 
 
 def outcomes(

@@ -22,8 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_session: Callable[[str], SparkSession]) -> SparkSession:
-    return spark_session("4")
+def spark(hinting_session: Callable[[str], SparkSession]) -> SparkSession:
+    return hinting_session("4")
 
 
 @pytest.fixture

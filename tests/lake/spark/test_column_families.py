@@ -89,5 +89,5 @@ def test_columns_are_updated(lake: Lake) -> None:
 
 
 @pytest.mark.long
-def test_the_older_line_updates_columns(lake: Lake, spark_session: Callable[[str], SparkSession]) -> None:
-    update(Lake(spark_session("3.5"), lake.client, lake.database))
+def test_the_older_line_updates_columns(lake: Lake, hinting_session: Callable[[str], SparkSession]) -> None:
+    update(Lake(hinting_session("3.5"), lake.client, lake.database))

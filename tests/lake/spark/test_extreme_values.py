@@ -41,9 +41,9 @@ LEAVES: dict[str, list[Any]] = {
 
 
 @pytest.fixture(scope="module", params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
-def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], SparkSession]) -> Iterator[SparkSession]:
     """A session whose settings are those of Spark 3.5, which refuses old dates and times by default."""
-    session = spark_session(request.param)
+    session = hinting_session(request.param)
     settings = [
         f"spark.sql.parquet.{kind}RebaseModeIn{way}" for kind in ("datetime", "int96") for way in ("Read", "Write")
     ]

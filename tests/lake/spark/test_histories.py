@@ -24,8 +24,8 @@ def dictionaries(frame):
 
 
 @pytest.fixture(scope="module", params=["4", "3.5"], ids=["spark-4", "spark-3.5"])
-def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> SparkSession:
-    return spark_session(request.param)
+def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], SparkSession]) -> SparkSession:
+    return hinting_session(request.param)
 
 
 class SparkHistory(History):

@@ -32,8 +32,8 @@ def plain(frame):
 
 
 @pytest.fixture(scope="module", params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
-def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> SparkSession:
-    return spark_session(request.param)
+def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], SparkSession]) -> SparkSession:
+    return hinting_session(request.param)
 
 
 def keyed(lake: Lake, **properties: str) -> LakeTable:
@@ -71,14 +71,14 @@ def test_rows_are_upserted_deleted_and_merged(lake: Lake, kind: str) -> None:
 
 
 @pytest.mark.long
-def test_the_older_line_changes_rows(lake: Lake, spark_session: Callable[[str], SparkSession]) -> None:
-    older = Lake(spark_session("3.5"), lake.client, lake.database)
+def test_the_older_line_changes_rows(lake: Lake, hinting_session: Callable[[str], SparkSession]) -> None:
+    older = Lake(hinting_session("3.5"), lake.client, lake.database)
     change_rows(older, keyed(older, table_type="copy-on-write"))
 
 
-def test_texts_beside_a_delete_stay_as_they_are(lake: Lake, spark_session: Callable[[str], SparkSession]) -> None:
+def test_texts_beside_a_delete_stay_as_they_are(lake: Lake, hinting_session: Callable[[str], SparkSession]) -> None:
     """A bucket's rows are a slice of what a task gets, of which the older line's pyarrow garbles texts in if_else."""
-    older = Lake(spark_session("3.5"), lake.client, lake.database)
+    older = Lake(hinting_session("3.5"), lake.client, lake.database)
     table = keyed(older, bucket="1")
     marked = [
         (1, "one", 1, None, "2026-01-01", "insert"),
@@ -224,38 +224,46 @@ result = [planned.buckets, done.repeated, again.repeated, plan_compaction(spark,
 
 
 @pytest.mark.parametrize("partitioned", [True, False])
-def test_spark_s_own_sql_reads_what_is_published(lake: Lake, partitioned: bool) -> None:
+def test_spark_s_own_sql_reads_what_is_published(
+    lake: Lake, partitioned: bool, spark_session: Callable[[str], SparkSession]
+) -> None:
+    """In a session without the extension, which reads directories."""
     table = keyed(lake, table_type="merge-on-read") if partitioned else flat(lake)
-    done = run(
+    plain = spark_session(lake.spark.line)
+
+    def by_sql() -> list[list[str]]:
+        plain.sql(f"REFRESH TABLE {table.name}")
+        return [
+            list(map(str, row)) for row in plain.sql(f"SELECT id, name, price, at, day FROM {table.name} ORDER BY id")
+        ]
+
+    def by_timeline() -> list[list[str]]:
+        return rows(lake, table)
+
+    first = (1, "a", 1.5, "2026-01-01 10:00:00", "2026-01-01"), (2, "b", 2, None, "2026-01-02")
+    run(lake, f"write(shop(*{first!r}), {table.name!r}, operation='upsert')")
+    if partitioned:  # which partitions are read is known, not that a table is
+        with pytest.raises(SparkError, match="was never published"):
+            by_sql()
+    else:
+        assert by_sql() == []
+    run(lake, f"publish(spark, {table.name!r})")
+    published = by_sql()
+    assert published == by_timeline() and len(published) == 2
+    second = (2, "B", 2.5, None, "2026-01-02"), (3, "c", 3, None, "2026-01-02")
+    run(lake, f"write(shop(*{second!r}), {table.name!r}, operation='upsert')")
+    assert by_sql() == published != by_timeline()
+    partitions = run(
         lake,
         f"""
-t = {table.name!r}
-def by_sql():
-    return plain(spark.sql(f"SELECT id, name, price, at, day FROM {{t}}"))
-def by_timeline():
-    return plain(read(spark, t).select("id", "name", "price", "at", "day"))
-write(shop((1, "a", 1.5, "2026-01-01 10:00:00", "2026-01-01"), (2, "b", 2, None, "2026-01-02")), t, operation="upsert")
-try:
-    result = [by_sql()]
-except Exception as error:
-    result = ["was never published" in str(error)]
-first = publish(spark, t)
-result += [by_sql() == by_timeline(), first.files, by_sql()]
-write(shop((2, "B", 2.5, None, "2026-01-02"), (3, "c", 3, None, "2026-01-02")), t, operation="upsert")
-spark.catalog.refreshTable(t)
-result += [by_sql() == result[3], by_sql() == by_timeline()]
-planned = plan_compaction(spark, t)
+planned = plan_compaction(spark, {table.name!r})
 if planned.instant is not None:
-    run_plan(spark, t, planned.instant.timestamp)
-second = publish(spark, t)
-result += [second.partitions, by_sql() == by_timeline(), len(by_sql())]
+    run_plan(spark, {table.name!r}, planned.instant.timestamp)
+result = publish(spark, {table.name!r}).partitions
 """,
     )
-    assert done[0] == (True if partitioned else [])  # which partitions are read is known, not that a table is
-    assert done[1] is True
-    assert len(done[3]) == 2
-    assert done[4:6] == [True, False]
-    assert done[6:] == [["day=2026-01-02"] if partitioned else [""], True, 3]
+    assert partitions == (["day=2026-01-02"] if partitioned else [""])
+    assert by_sql() == by_timeline() and len(by_sql()) == 3
 
 
 def flat(lake: Lake) -> LakeTable:

@@ -104,8 +104,8 @@ def test_log_files_are_no_rows(lake: Lake, table: LakeTable) -> None:
 
 
 @pytest.mark.long
-def test_on_the_older_spark(spark_session: Callable[[str], SparkSession], lake: Lake, table: LakeTable) -> None:
-    older = Lake(spark_session("3.5"), lake.client, lake.database)
+def test_on_the_older_spark(hinting_session: Callable[[str], SparkSession], lake: Lake, table: LakeTable) -> None:
+    older = Lake(hinting_session("3.5"), lake.client, lake.database)
     first = older.write(table, "rows_of([1, 2]).union(rows_of([3], '2026-01-02'))")
     older.write(table, "rows_of([4], extra=('int', 5))", operation="replace_partitions", add_columns=True)
     assert older.ids(table, "id, extra") == [[3, None], [4, 5]]

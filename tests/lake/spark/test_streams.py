@@ -220,8 +220,8 @@ class TestIncrements:
     """`for_each_increment`, on both lines."""
 
     @pytest.fixture(params=["4", "3.5"], ids=["spark-4", "spark-3.5"])
-    def spark(self, request: pytest.FixtureRequest, spark_session: Any) -> SparkSession:
-        found: SparkSession = spark_session(request.param)
+    def spark(self, request: pytest.FixtureRequest, hinting_session: Any) -> SparkSession:
+        found: SparkSession = hinting_session(request.param)
         return found
 
     @staticmethod

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.spark
 
 @pytest.mark.long
 def test_a_large_value_that_no_message_has(
-    landing: Landing, spark_session: Callable[[str], SparkSession], tmp_path: Path
+    landing: Landing, hinting_session: Callable[[str], SparkSession], tmp_path: Path
 ) -> None:
     landing.write("1.json", order("u", 1, UNAVAILABLE))
     landing.capture()
     table = TypedTable(tmp_path, landing.client, landing.into, "public.orders")
-    spark = spark_session("4")
+    spark = hinting_session("4")
     with pytest.raises(SparkError, match=r"public\.orders left out its large value note"):
         table.refresh(spark)
     landing.write("1.json", order("r", 1, "a"), order("u", 1, UNAVAILABLE))

@@ -39,7 +39,7 @@ TYPES: dict[str, tuple[str, str, object]] = {
 
 
 def test_a_captured_table_is_kept_as_mariadb_has_it(
-    source: Source, spark_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
+    source: Source, hinting_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
 ) -> None:
     source.run("SET time_zone = '+00:00'")
     source.run(f"CREATE TABLE items (id INT PRIMARY KEY, {', '.join(f'{n} {k}' for n, (k, _, _) in TYPES.items())})")
@@ -50,7 +50,7 @@ def test_a_captured_table_is_kept_as_mariadb_has_it(
         source.run(f"INSERT INTO items VALUES ({number}, {given})")
     source.capture()
     table = TypedTable(tmp_path, source.client, source.into, f"{source.name}.items")
-    spark = spark_session("4")
+    spark = hinting_session("4")
     _, rows = table.refresh(spark)
     assert rows == [[str(number), *values] for number in range(1, 5)]
     source.run("UPDATE items SET t = 7 WHERE id = 2")

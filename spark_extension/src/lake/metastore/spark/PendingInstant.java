@@ -214,6 +214,11 @@ final class PendingInstant {
      * @param kept the paths of files, relative to the table
      */
     void removeOthers(Configuration configuration, Set<String> kept) {
+        removeOthers(configuration, directory, kept);
+    }
+
+    /** The same for an instant of a program's. {@code directory}: as of {@link #directory}. */
+    static void removeOthers(Configuration configuration, String directory, Set<String> kept) {
         try {
             Path root = new Path(directory);
             FileSystem storage = root.getFileSystem(configuration);

@@ -78,6 +78,12 @@ final class WrittenFile implements Serializable {
                 other, fileGroup, slice, path, kind, size, rows, minEventTime, maxEventTime, columns, statistics);
     }
 
+    /** The same file with other event times, in milliseconds. */
+    WrittenFile between(long least, long greatest) {
+        return new WrittenFile(
+                partition, fileGroup, slice, path, kind, size, rows, least, greatest, columns, statistics);
+    }
+
     Metastore.Struct struct() {
         return new Metastore.Struct()
                 .with(1, partition)
