@@ -197,11 +197,6 @@ def test_late_rows_go_where_the_table_says(lake: Lake, source: Source, late: str
         assert left == {Path(each.path).name for each in files}, "what was left out is deleted"
 
 
-def test_streams_are_read_in_sessions_with_the_extension(lake: Lake, table: LakeTable) -> None:
-    with pytest.raises(SparkError, match=r"make the session with lake\.spark\.configure"):
-        run(lake, f"from lake.spark import read_stream\nread_stream(spark, {table.name!r})")
-
-
 INCREMENTS = """
 seen = []
 def take(rows, batch):
