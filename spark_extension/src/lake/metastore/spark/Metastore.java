@@ -241,17 +241,17 @@ final class Metastore {
      * the same user. Null if the session names no metastore server.
      */
     static Metastore of(SparkSession session) {
-        return of(session, Catalogs.state(session).newHadoopConf());
+        return shared(session, Catalogs.state(session).newHadoopConf());
     }
 
     /** A metastore by its URI, or several with commas, with the other settings of a session. */
     static Metastore at(SparkSession session, String uri) {
         Configuration configuration = Catalogs.state(session).newHadoopConf();
         configuration.set(URIS, uri);
-        return of(session, configuration);
+        return shared(session, configuration);
     }
 
-    private static Metastore of(SparkSession session, Configuration configuration) {
+    private static Metastore shared(SparkSession session, Configuration configuration) {
         if (configuration.getTrimmed(URIS, "").isEmpty()) {
             return null;
         }
