@@ -5,16 +5,10 @@ import sys
 import zipimport
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
-
-_TASKS_PER_CORE = 4
-
-_BYTES_OF_TASK = 16 << 20
-"""What a task reads at least, where there are enough for all cores: to begin one takes some 25 ms."""
 
 _ARCHIVES = ("pyspark", "py4j", "spark-core")
 """What the names of the archives begin with that Spark puts on the path of its workers."""
@@ -47,38 +41,6 @@ def over_batches(rows: DataFrame, function: OverBatches, schema: StructType) -> 
 
     # Spark takes a dot in a name for the way into a struct.
     return rows.toDF(*given).mapInArrow(run, numbered).toDF(*schema.names)
-
-
-def over_texts(
-    spark: SparkSession,
-    texts: Sequence[str],
-    function: Callable[[str], Iterator[pa.RecordBatch]],
-    schema: StructType,
-    *,
-    size: int | None = None,
-) -> DataFrame:
-    """What a function makes of each of some texts, a few of them per task.
-
-    `size`: how many bytes it reads for all of them, if that is known. For little there are no more tasks than cores.
-    """
-    cores = spark.sparkContext.defaultParallelism
-    most = _TASKS_PER_CORE * cores
-    count = max(1, min(len(texts), most if size is None else max(cores, min(most, size // _BYTES_OF_TASK))))
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for text in batch.column(0).to_pylist():
-                yield from function(text)
-
-    return over_batches(_of_texts(spark, texts, count), run, schema)
-
-
-def _of_texts(spark: SparkSession, texts: Sequence[str], partitions: int) -> DataFrame:
-    """One row per text. No Python worker is needed for them, as it is by `createDataFrame`, nor a shuffle."""
-    jvm: Any = spark._jvm
-    spread = spark.sparkContext._jsc.parallelize(list(texts), partitions)
-    rows = spark._jsparkSession.createDataset(spread.rdd(), jvm.org.apache.spark.sql.Encoders.STRING())
-    return DataFrame(rows.toDF(), spark)
 
 
 def _trust_archives() -> None:

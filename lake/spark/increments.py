@@ -5,7 +5,7 @@ def merge_into_mirror(changes, batch):
 
 for_each_increment(spark, "shop.orders", merge_into_mirror, "s3a://lake/checkpoints/mirror", changes=True)
 
-Unlike `read_stream` it needs no extension, and reads tables without a key that Hive made.
+Unlike `read_stream` it reads tables without a key that Hive made, and needs no extension for tables without a key.
 """
 
 import json
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from lake.client.lake_types import AsOf, StreamBatch
 from lake.spark.hadoop_files import HadoopFiles
@@ -67,8 +68,6 @@ def for_each_increment(
     """
     if poll_seconds <= 0:
         raise ValueError(f"the table is looked at every so many seconds, not every {poll_seconds}")
-    from lake.spark.keyed.reading import as_inserts  # needs pyarrow
-
     lake = lake_table(spark, table, uri)
     log = _Log(HadoopFiles(spark), checkpoint, lake)
     # A clean may have removed since what `since` names: only the first increment needs it.
@@ -81,7 +80,7 @@ def for_each_increment(
             options = {"include_uncommitted": include_uncommitted, "filter": filter, "uri": uri}
             if increment.after is None:
                 rows = read(spark, lake.reference, as_of=increment.up_to, **options)  # type: ignore[arg-type]
-                rows = as_inserts(lake, rows, increment.up_to) if changes else rows
+                rows = _as_inserts(lake, rows, increment.up_to) if changes else rows
             else:
                 between = increment.after, increment.up_to
                 rows = read(spark, lake.reference, incremental=between, changes=changes, **options)  # type: ignore[arg-type]
@@ -93,6 +92,26 @@ def for_each_increment(
             return calls
         time.sleep(poll_seconds)
         last = lake.position().position
+
+
+def _as_inserts(lake: LakeTable, rows: DataFrame, position: int) -> DataFrame:
+    """The rows of the snapshot at a position as changes: inserts of the completion at that position.
+
+    Raises NotKeyed for a table whose changes nobody can tell.
+    """
+    from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType  # need pyarrow
+    from lake.tables.keyed_tables import COMMIT_TIMESTAMP, COMMIT_VERSION, NotKeyed
+
+    if lake.schema().keyed_table() is None:
+        raise NotKeyed(f"{lake.name} has no primary-key among its properties")
+    time = next(each.instant.changed_at for each in lake.changes(position - 1, position))
+    return rows.withColumns(
+        {
+            CHANGE_TYPE: sf.lit(str(ChangeType.INSERT)),
+            COMMIT_VERSION: sf.lit(position).cast("long"),
+            COMMIT_TIMESTAMP: sf.lit(time),
+        }
+    )
 
 
 class _Log:

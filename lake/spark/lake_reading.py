@@ -4,11 +4,12 @@
     read(spark, "shop.orders", as_of="20260131120000000")
     read(spark, "shop.orders", incremental=("20260131120000000", None))
 
-The metastore prunes the partitions and names the files; no directory is listed. Tables of Hudi's are read by Hudi.
+The metastore prunes the partitions and names the files; no directory is listed. Tables with a primary key are read by
+the extension for Spark, others by Spark's own Parquet reader, and tables of Hudi's by Hudi.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -17,6 +18,7 @@ from lake.client.lake_types import AsOf, DataFile, Schema
 from lake.protocol.errors import UserError
 from lake.protocol.lake import SnapshotGone, TableReference
 from lake.spark import hudi_tables
+from lake.spark.keyed import extension
 from lake.spark.session_client import keep_readable, lake_table
 from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.table_schema import columns_of, is_hudi
@@ -70,9 +72,11 @@ def read(
 
     Which files are read is decided by this call: the DataFrame doesn't change with the table. A lease keeps cleans off
     them while the session lives, for 12 hours or `spark.metastore.readerLeaseHours` after the last read. Raises
-    NoSuchObjectException without the table or the instant, SnapshotGone for what has been cleaned, MetaException for a
-    bad filter, UnreadableFiles, MixedFiles if files don't tell which rows came, HudiMissing if Hudi's classes aren't
-    there, ValueError for arguments that don't go together, TypeError for an `as_of` that is nothing of the kind.
+    NoSuchObjectException without the table or the instant, SnapshotGone for what has been cleaned, TableReplaced for a
+    reference to a table that has the name no more, MetaException for a bad filter, UnreadableFiles, MixedFiles if files
+    don't tell which rows came, NoExtension for a table with a primary key in a session that `configure` hasn't made,
+    HudiMissing if Hudi's classes aren't there, ValueError for arguments that don't go together, TypeError for an
+    `as_of` that is nothing of the kind.
     """
     if view not in ("snapshot", "read_optimized"):
         raise ValueError(f"{view!r} is no view: snapshot or read_optimized")
@@ -100,66 +104,107 @@ def read(
             include_uncommitted=include_uncommitted,
             filter=filter,
         )
-    if incremental is None:
-        snapshot = _kept_snapshot(
-            spark,
-            lake,
-            as_of,
-            uri,
-            filter=filter,
-            include_uncommitted=include_uncommitted,
-            read_optimized=view == "read_optimized",
-        )
-        then = lake.schema(snapshot.table_version)
-        if then.keyed_table() is not None:
-            from lake.spark.keyed import reading as keyed_reading  # needs pyarrow, which other tables don't
-
-            return keyed_reading.snapshot_rows(spark, lake, then, snapshot.location, snapshot)
-        return _rows(spark, lake, then, snapshot.location, list(snapshot))
-    start, end = (lake.position_of(each) for each in incremental)
-    keep_readable(spark, lake, start or 0, uri=uri, changes=True)
-    if schema.keyed_table() is not None:
+    is_keyed = schema.keyed_table() is not None
+    if is_keyed:
+        extension.check_session(spark)
         if with_removed:
             raise ValueError(f"{lake.name} has a primary key: changes=True says which rows were removed")
-        from lake.spark.keyed import reading as keyed_reading
-
-        found = keyed_reading.change_rows(
-            spark,
-            lake,
-            start or 0,
-            lake.position().position if end is None else end,
-            of_each_commit=changes == "all",
-            filter=filter,
-            include_uncommitted=include_uncommitted,
-        )
-        return found if changes else keyed_reading.latest_of(found)
-    if changes:
+    elif changes:
         raise ValueError(f"{lake.name} has no primary-key among its properties: with_removed says what was removed")
-    changed = net_changes(lake, start or 0, end, filter=filter, include_uncommitted=include_uncommitted)
-    location = lake.location()
-    wanted = [each for each in changed.added if view == "snapshot" or each.kind == "base"]
-    rows = _rows(spark, lake, schema, location, wanted)
-    if not with_removed:
-        return rows
-    gone = [each for each in changed.removed if view == "snapshot" or each.kind == "base"]
-    return rows.withColumn(CHANGE, sf.lit(ADDED)).unionByName(
-        _rows(spark, lake, schema, location, gone).withColumn(CHANGE, sf.lit(REMOVED))
+    scope = _Scope(view == "read_optimized", include_uncommitted, filter, uri)
+    if incremental is not None:
+        start, end = (lake.position_of(each) for each in incremental)
+        if start > end:
+            raise ValueError(f"{lake.name}: position {start} is not before position {end}, the end of the range")
+        keep_readable(spark, lake, start, uri=uri, changes=True)
+        if is_keyed:
+            return _changed_rows(spark, lake, start, end, changes, scope)
+        return _rows_of_changed_files(spark, lake, start, end, scope, with_removed=with_removed)
+    # Of a keyed table, the extension asks for the files.
+    snapshot = _kept_snapshot(spark, lake, as_of, scope, page=1 if is_keyed else None)
+    then = lake.schema(snapshot.table_version)
+    if not is_keyed:
+        return _rows(spark, lake, then, snapshot.location, list(snapshot))
+    return extension.snapshot_rows(
+        spark,
+        lake,
+        then,
+        snapshot.position,
+        uri=uri,
+        include_uncommitted=include_uncommitted,
+        filter=filter,
+        base_files=scope.base_files,
+        is_latest=as_of is None and then.version == snapshot.table_version,
     )
 
 
-def _kept_snapshot(spark: SparkSession, lake: LakeTable, as_of: AsOf | None, uri: str | None, **scope: Any) -> Snapshot:
-    """A snapshot that no clean takes from the session. `scope`: as of `LakeTable.snapshot`. Raises SnapshotGone."""
-    snapshot = lake.snapshot(as_of, **scope)
+class _Scope(NamedTuple):
+    """What of a table is read; `base_files`: without log files. The others as of `read`."""
+
+    base_files: bool
+    include_uncommitted: bool
+    filter: str | None
+    uri: str | None
+
+
+def _changed_rows(
+    spark: SparkSession, lake: LakeTable, start: int, end: int, changes: bool | Literal["all"], scope: _Scope
+) -> DataFrame:
+    kind: extension.Kind = "EACH" if changes == "all" else "NET" if changes else "ROWS"
+    return extension.change_rows(
+        spark,
+        lake,
+        lake.schema(),  # read after the positions, so that it knows the columns of their files
+        start,
+        end,
+        kind,
+        uri=scope.uri,
+        include_uncommitted=scope.include_uncommitted,
+        filter=scope.filter,
+    )
+
+
+def _rows_of_changed_files(
+    spark: SparkSession, lake: LakeTable, start: int, end: int, scope: _Scope, *, with_removed: bool
+) -> DataFrame:
+    changed = net_changes(lake, start, end, filter=scope.filter, include_uncommitted=scope.include_uncommitted)
+    schema, location = lake.schema(), lake.location()
+    rows = _rows(spark, lake, schema, location, [each for each in changed.added if _is_wanted(each, scope)])
+    if not with_removed:
+        return rows
+    gone = _rows(spark, lake, schema, location, [each for each in changed.removed if _is_wanted(each, scope)])
+    return rows.withColumn(CHANGE, sf.lit(ADDED)).unionByName(gone.withColumn(CHANGE, sf.lit(REMOVED)))
+
+
+def _is_wanted(file: DataFile, scope: _Scope) -> bool:
+    return file.kind == "base" or not scope.base_files
+
+
+def _kept_snapshot(
+    spark: SparkSession, lake: LakeTable, as_of: AsOf | None, scope: _Scope, *, page: int | None
+) -> Snapshot:
+    """A snapshot that no clean takes from the session. Raises SnapshotGone."""
+
+    def found(at: AsOf | None) -> Snapshot:
+        return lake.snapshot(
+            at,
+            filter=scope.filter,
+            include_uncommitted=scope.include_uncommitted,
+            read_optimized=scope.base_files,
+            page=page,
+        )
+
+    snapshot = found(as_of)
     if not snapshot.position:
         return snapshot
     try:
-        keep_readable(spark, lake, snapshot.position, uri=uri)
+        keep_readable(spark, lake, snapshot.position, uri=scope.uri)
     except SnapshotGone:
         if as_of is not None:
             raise
         # Writers and a clean came between the two calls: what is the latest now has been written a moment ago.
-        snapshot = lake.snapshot(None, **scope)
-        keep_readable(spark, lake, snapshot.position, uri=uri)
+        snapshot = found(None)
+        keep_readable(spark, lake, snapshot.position, uri=scope.uri)
     return snapshot
 
 

@@ -6,25 +6,21 @@ if planned.instant is not None:
 publish(spark, "shop.customers")
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from lake.client.lake_types import Completed, DataFile
 from lake.protocol.hive import NoSuchObjectException
 from lake.protocol.lake import TableReference
 from lake.spark import clustering as rewriting
-from lake.spark.executor_tasks import over_texts
+from lake.spark.keyed import extension
 from lake.spark.session_client import lake_table
 from lake.spark.written import refresh_listings
 from lake.tables import clustering, compaction, publishing
-from lake.tables.buckets import Bucket, BucketWriter, received, sent
 from lake.tables.clustering import CLUSTERING, Curve
 from lake.tables.clustering_runs import Job, run_clustering
-from lake.tables.compaction import Planned, Task, compacted
+from lake.tables.compaction import Planned, Work
 from lake.tables.lake import LakeTable, Writing
 from lake.tables.publishing import Published
 
@@ -84,9 +80,10 @@ def run_plan(
 ) -> Completed:
     """Runs a plan on the session's executors. A plan that was completed already is a success, and changes nothing.
 
-    Raises NoSuchObjectException without the plan, InvalidOperationException if another process runs it, InstantConflict
-    if writers changed what it rewrites; whatever is raised, Spark's errors too, the plan stays and can be run again. A
-    clustering that met an InstantConflict can't, and is aborted: plan again.
+    Raises NoSuchObjectException without the plan, NoExtension for a compaction in a session that `configure` hasn't
+    made, InvalidOperationException if another process runs it, InstantConflict if writers changed what it rewrites;
+    whatever is raised, Spark's errors too, the plan stays and can be run again. A clustering that met an
+    InstantConflict can't, and is aborted: plan again.
     """
     lake = lake_table(spark, table, uri)
     if _action_of(lake, timestamp) == CLUSTERING:
@@ -99,8 +96,10 @@ def run_plan(
         refresh_listings(spark, lake)
         return done
 
-    def run(writer: BucketWriter, tasks: Sequence[Task]) -> list[DataFile]:
-        return _run_in_tasks(spark, writer, tasks)
+    extension.check_session(spark)
+
+    def run(work: Work) -> list[DataFile]:
+        return extension.compacted(spark, lake, work, uri=uri)
 
     return compaction.run_compaction(lake, timestamp, run_tasks=run, heartbeat_seconds=heartbeat_seconds)
 
@@ -126,22 +125,3 @@ def _action_of(lake: LakeTable, timestamp: str) -> str:
         return lake.details(timestamp, CLUSTERING).instant.begun_as
     except NoSuchObjectException:
         return lake.details(timestamp, compaction.COMPACTION).instant.begun_as
-
-
-def _run_in_tasks(spark: SparkSession, writer: BucketWriter, tasks: Sequence[Task]) -> list[DataFile]:
-    if not tasks:
-        return []
-    texts = [json.dumps([*bucket, *map(sent, files)]) for bucket, files in tasks]
-    written = over_texts(spark, texts, _compacting(writer), StructType().add("file", "string")).collect()
-    files = [received(each.file) for each in written]
-    writer.remove_others(files)
-    return files
-
-
-def _compacting(writer: BucketWriter) -> Callable[[str], Iterator[pa.RecordBatch]]:
-    def run(text: str) -> Iterator[pa.RecordBatch]:
-        partition, group, *files = json.loads(text)
-        written = compacted(writer, (Bucket(partition, group), [received(each) for each in files]))
-        yield pa.RecordBatch.from_arrays([pa.array(list(map(sent, written)), pa.string())], ["file"])
-
-    return run

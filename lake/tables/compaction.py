@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from lake.client.lake_types import Completed, Completion, DataFile, FileGroup, Instant
+from lake.client.lake_types import Completed, Completion, DataFile, FileGroup, Instant, Schema
 from lake.tables.buckets import Bucket, BucketWriter, by_bucket, is_tombstones
 from lake.tables.keyed_tables import layout_of
 from lake.tables.lake import LakeTable
@@ -19,8 +19,18 @@ COMPACTION = "compaction"
 Task = tuple[Bucket, Sequence[DataFile]]
 """A bucket, and its files that become one."""
 
-RunTasks = Callable[[BucketWriter, Sequence[Task]], Iterable[DataFile]]
-"""Runs tasks by `compacted`, somewhere. Returns the new files of all."""
+
+class Work(NamedTuple):
+    """What a run has to do: tasks, whose files are those of the snapshot at `position`, in the columns of `schema`."""
+
+    writer: BucketWriter
+    tasks: Sequence[Task]
+    schema: Schema
+    position: int
+
+
+RunTasks = Callable[[Work], Iterable[DataFile]]
+"""Runs the tasks of a run, somewhere. Returns the new files of all."""
 
 
 class Planned(NamedTuple):
@@ -71,7 +81,7 @@ def run_compaction(
 ) -> Completed:
     """Runs a planned compaction. A plan that was completed already is a success, and changes nothing.
 
-    `run_tasks` runs the buckets' tasks elsewhere; by default they run here, one after the other. Raises
+    `run_tasks` runs the buckets' tasks elsewhere; by default they run here, by `compacted`, one after the other. Raises
     NoSuchObjectException without the plan, InvalidOperationException if another process runs it, InstantConflict if
     writers changed the buckets' older files meanwhile: then the plan stays, to be run again.
     """
@@ -81,12 +91,14 @@ def run_compaction(
     with lake.resuming(details.instant, heartbeat_seconds=heartbeat_seconds) as writing:
         planned = {Bucket(each.partition, each.name) for each in details.plan}
         snapshot = lake.snapshot(partitions=sorted({each.partition for each in planned}), include_uncommitted=True)
-        layout = layout_of(lake.name, lake.schema(snapshot.table_version), snapshot.location)
+        schema = lake.schema(snapshot.table_version)
+        layout = layout_of(lake.name, schema, snapshot.location)
         writer = BucketWriter(layout, timestamp, writing.directory, writing.path)
         older = by_bucket(
             each for each in snapshot if each.slice < timestamp and Bucket(each.partition, each.file_group) in planned
         )
-        added = list((run_tasks or _run_here)(writer, sorted(older.items())))
+        work = Work(writer, sorted(older.items()), schema, snapshot.position)
+        added = list((run_tasks or _run_here)(work))
         about = json.dumps({"operation": COMPACTION, "files": len(added), "buckets": len(older)}).encode()
         return writing.complete(
             Completion(
@@ -108,5 +120,5 @@ def compacted(writer: BucketWriter, task: Task) -> list[DataFile]:
     return writer.put_merged(bucket, merged.rows, merged.tombstones, (first, last))
 
 
-def _run_here(writer: BucketWriter, tasks: Sequence[Task]) -> list[DataFile]:
-    return [file for task in tasks for file in compacted(writer, task)]
+def _run_here(work: Work) -> list[DataFile]:
+    return [file for task in work.tasks for file in compacted(work.writer, task)]

@@ -226,12 +226,6 @@ class Commits:
                     rewrites[bucket] = position
         return cls(positions, times, rewrites, max(times, default=0))
 
-    @classmethod
-    def at(cls, lake: "LakeTable", position: int) -> "Commits":
-        """The completion at a position, which stands for all before it, too."""
-        time = next(each.instant.changed_at for each in lake.changes(position - 1, position))
-        return cls({}, {position: time}, {}, position)
-
     def marked(self, bucket: Bucket, changes: pa.Table) -> pa.Table:
         """Changes of a bucket with their versions and times for their instants.
 

@@ -7,7 +7,7 @@ import pytest
 
 from lake.tables.lake import LakeClient
 from lake.tables.publishing import publish
-from tests.spark.session import SparkError, SparkSession
+from tests.spark.session import ROOT, SparkError, SparkSession
 from tests.support.server import MetastoreServer
 
 LAYOUTS = {
@@ -60,3 +60,17 @@ def test_inserts_into_a_table_without_partitions(spark: SparkSession, database: 
     spark.sql("ANALYZE TABLE t COMPUTE STATISTICS")
     with pytest.raises(SparkError, match=PAST):
         spark.sql("INSERT INTO t VALUES (2, 2)")
+
+
+def test_python_reads_need_the_extension(spark: SparkSession, database: str, lakes: LakeClient) -> None:
+    spark.sql(f"CREATE TABLE t {LAYOUTS['hive']} TBLPROPERTIES ('primary-key' = 'id,dt')")
+    lakes.table(f"{database}.t").upsert(pa.table({"id": [1], "v": pa.array([1], pa.int32()), "dt": ["a"]}))
+    before = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom lake.spark import read, read_stream, sql\n"
+    for call in (
+        "read(spark, t)",
+        "read(spark, t, incremental=(0, None))",
+        "sql(spark, 'SELECT 1')",
+        "read_stream(spark, t)",
+    ):
+        with pytest.raises(SparkError, match=r"make the session with lake\.spark\.configure"):
+            spark.python(f"{before}t = '{database}.t'\n{call}")

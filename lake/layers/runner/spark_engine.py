@@ -16,7 +16,7 @@ from lake.layers.definitions.model import Sink
 from lake.layers.errors import BadQuery, first_line
 from lake.layers.runner.pruning import Within
 from lake.spark.keyed.commits import KeyedWrite
-from lake.spark.keyed.reading import snapshot_rows
+from lake.spark.keyed.extension import snapshot_rows
 from lake.spark.lake_reading import ADDED, CHANGE, REMOVED, read
 from lake.spark.table_schema import columns_of, quoted
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
@@ -167,10 +167,16 @@ class SparkEngine:
         if part is None:
             rows = read(self._spark, lake.full_name, as_of=position, include_uncommitted=True)
         else:
-            partitions = None if part.partitions is None else sorted(part.partitions)
-            snapshot = lake.snapshot(position, partitions=partitions, include_uncommitted=True)
-            files = [each for each in snapshot if part.groups is None or each.file_group in part.groups]
-            rows = snapshot_rows(self._spark, lake, lake.schema(snapshot.table_version), snapshot.location, files)
+            rows = snapshot_rows(
+                self._spark,
+                lake,
+                lake.schema(),
+                position,
+                uri=None,
+                include_uncommitted=True,
+                partitions=part.partitions,
+                groups=part.groups,
+            )
         self._bind(name, _lower(rows))
 
     def bind_changes(self, old: str, new: str, lake: LakeTable, after: int, up_to: int) -> None:

@@ -5,15 +5,13 @@ executor says.
 """
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from lake.client.lake_types import DataFile
 from lake.maintenance.decisions.decisions import COMPACTION
 from lake.protocol.lake import TableReference
-from lake.tables.buckets import BucketWriter
-from lake.tables.compaction import Task as Bucketful
-from lake.tables.compaction import compacted, run_compaction
+from lake.tables.compaction import Work, compacted, run_compaction
 from lake.tables.lake import LakeClient
 
 
@@ -86,12 +84,12 @@ class ArrowExecutor:
         self._client = client
 
     def run(self, task: Task, stop: threading.Event) -> str:
-        def one_by_one(writer: BucketWriter, buckets: Sequence[Bucketful]) -> list[DataFile]:
+        def one_by_one(work: Work) -> list[DataFile]:
             files: list[DataFile] = []
-            for each in buckets:
+            for each in work.tasks:
                 if stop.is_set():
                     raise Stopped
-                files += compacted(writer, each)
+                files += compacted(work.writer, each)
             return files
 
         done = run_compaction(self._client.table(task.table), task.instant, run_tasks=one_by_one)

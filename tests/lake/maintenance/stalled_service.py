@@ -6,7 +6,6 @@ python -m tests.lake.maintenance.stalled_service URI before|planned|during|compl
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from typing import NoReturn
 
 from lake.client.lake_types import DataFile
@@ -15,9 +14,7 @@ from lake.maintenance.executors.base import ArrowExecutor, Task
 from lake.maintenance.queue import Queue
 from lake.maintenance.service import Options, Service
 from lake.protocol.lake import ServiceJob
-from lake.tables.buckets import BucketWriter
-from lake.tables.compaction import Task as Bucketful
-from lake.tables.compaction import compacted, run_compaction
+from lake.tables.compaction import Work, compacted, run_compaction
 from lake.tables.lake import LakeClient
 
 STALLED = "stalled"
@@ -38,11 +35,11 @@ class Stalling(ArrowExecutor):
         self._point = point
 
     def run(self, task: Task, stop: threading.Event) -> str:
-        def one_by_one(writer: BucketWriter, buckets: Sequence[Bucketful]) -> list[DataFile]:
-            written = compacted(writer, buckets[0])
+        def one_by_one(work: Work) -> list[DataFile]:
+            written = compacted(work.writer, work.tasks[0])
             if self._point == "during":
                 stall()
-            return [*written, *(file for each in buckets[1:] for file in compacted(writer, each))]
+            return [*written, *(file for each in work.tasks[1:] for file in compacted(work.writer, each))]
 
         if self._point == "planned":
             stall()

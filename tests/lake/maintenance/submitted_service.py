@@ -16,9 +16,7 @@ from pathlib import Path
 from lake.client.lake_types import DataFile
 from lake.maintenance.executors.spark_submit import SparkSubmitExecutor
 from lake.maintenance.service import Options, Service
-from lake.tables.buckets import BucketWriter
-from lake.tables.compaction import Task as Bucketful
-from lake.tables.compaction import compacted, run_compaction
+from lake.tables.compaction import Work, compacted, run_compaction
 from lake.tables.lake import LakeClient
 
 TWICE = "twice"
@@ -47,14 +45,14 @@ def submit(directory: str, lease_seconds: int, words: Sequence[str]) -> None:
     given = {name: words[at + 1] for at, name in enumerate(words[:-1]) if name.startswith("--")}
     instant = given["--instant"]
 
-    def one_by_one(writer: BucketWriter, buckets: Sequence[Bucketful]) -> list[DataFile]:
+    def one_by_one(work: Work) -> list[DataFile]:
         with (Path(directory) / f"{given['--table']}-{instant}").open("w") as held:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 with (Path(directory) / TWICE).open("a") as twice:
                     twice.write(f"{given['--table']} {instant}\n")
-            return [file for each in buckets for file in compacted(writer, each)]
+            return [file for each in work.tasks for file in compacted(work.writer, each)]
 
     with LakeClient(given["--uri"], retry_seconds=60) as lake:
         run_compaction(lake.table(given["--table"]), instant, run_tasks=one_by_one, heartbeat_seconds=lease_seconds / 4)

@@ -227,37 +227,33 @@ result = [planned.buckets, done.repeated, again.repeated, plan_compaction(spark,
 def test_spark_s_own_sql_reads_what_is_published(
     lake: Lake, partitioned: bool, spark_session: Callable[[str], SparkSession]
 ) -> None:
-    """In a session without the extension."""
+    """In a session without the extension, which reads directories."""
     table = keyed(lake, table_type="merge-on-read") if partitioned else flat(lake)
-    stock = spark_session(lake.spark.line)
+    plain = spark_session(lake.spark.line)
 
     def by_sql() -> list[list[str]]:
-        stock.sql(f"REFRESH TABLE {table.name}")
-        found = stock.sql(f"SELECT id, name, price, at, day FROM {table.name}")
-        return sorted([str(value) for value in row] for row in found)
+        plain.sql(f"REFRESH TABLE {table.name}")
+        return [
+            list(map(str, row)) for row in plain.sql(f"SELECT id, name, price, at, day FROM {table.name} ORDER BY id")
+        ]
 
     def by_timeline() -> list[list[str]]:
-        found: list[list[str]] = run(
-            lake, f"result = plain(read(spark, {table.name!r}).select('id', 'name', 'price', 'at', 'day'))"
-        )
-        return found
+        return rows(lake, table)
 
-    def upsert(*rows: tuple[Any, ...]) -> None:
-        run(lake, f"write(shop(*{rows!r}), {table.name!r}, operation='upsert')")
-
-    upsert((1, "a", 1.5, "2026-01-01 10:00:00", "2026-01-01"), (2, "b", 2, None, "2026-01-02"))
+    first = (1, "a", 1.5, "2026-01-01 10:00:00", "2026-01-01"), (2, "b", 2, None, "2026-01-02")
+    run(lake, f"write(shop(*{first!r}), {table.name!r}, operation='upsert')")
     if partitioned:  # which partitions are read is known, not that a table is
         with pytest.raises(SparkError, match="was never published"):
             by_sql()
     else:
         assert by_sql() == []
     run(lake, f"publish(spark, {table.name!r})")
-    first = by_sql()
-    assert first == by_timeline()
-    upsert((2, "B", 2.5, None, "2026-01-02"), (3, "c", 3, None, "2026-01-02"))
-    assert by_sql() == first
-    assert by_sql() != by_timeline()
-    second = run(
+    published = by_sql()
+    assert published == by_timeline() and len(published) == 2
+    second = (2, "B", 2.5, None, "2026-01-02"), (3, "c", 3, None, "2026-01-02")
+    run(lake, f"write(shop(*{second!r}), {table.name!r}, operation='upsert')")
+    assert by_sql() == published != by_timeline()
+    partitions = run(
         lake,
         f"""
 planned = plan_compaction(spark, {table.name!r})
@@ -266,11 +262,10 @@ if planned.instant is not None:
 result = publish(spark, {table.name!r}).partitions
 """,
     )
-    assert second == (["day=2026-01-02"] if partitioned else [""])
-    assert by_sql() == by_timeline()
-    assert len(by_sql()) == 3
+    assert partitions == (["day=2026-01-02"] if partitioned else [""])
+    assert by_sql() == by_timeline() and len(by_sql()) == 3
     with pytest.raises(SparkError, match=r"NoExtension: .* make it with lake\.spark\.configure"):
-        stock.python(f"from lake.spark import write\nwrite(spark.range(1), {table.name!r}, operation='upsert')")
+        plain.python(f"from lake.spark import write\nwrite(spark.range(1), {table.name!r}, operation='upsert')")
 
 
 def flat(lake: Lake) -> LakeTable:

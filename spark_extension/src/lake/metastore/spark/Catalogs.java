@@ -1,6 +1,8 @@
 package lake.metastore.spark;
 
+import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -10,13 +12,21 @@ import java.util.NoSuchElementException;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.internal.config.ConfigEntry;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalog;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
 /** What differs between Spark's lines about sessions and their catalogs. */
@@ -59,6 +69,71 @@ final class Catalogs {
             found.add(((String) name).toLowerCase(Locale.ROOT));
         }
         return found.toArray(new String[0]);
+    }
+
+    /**
+     * A table as a catalog would describe it.
+     *
+     * @param columns those that partition it among them, by whose names {@code partitions} are
+     */
+    static CatalogTable described(
+            TableIdentifier name, StructType columns, List<String> partitions, Map<String, String> properties) {
+        scala.collection.immutable.Map<String, String> kept = noOptions();
+        for (Map.Entry<String, String> each : properties.entrySet()) {
+            kept = with(kept, each.getKey(), each.getValue());
+        }
+        Constructor<?> constructor = CatalogTable.class.getConstructors()[0];
+        Object[] arguments = new Object[constructor.getParameterCount()];
+        for (int i = 4; i < arguments.length; i++) {
+            arguments[i] = call(CatalogTable.class, null, "apply$default$" + (i + 1), new Class<?>[0]);
+        }
+        arguments[0] = name;
+        arguments[1] = CatalogTableType.EXTERNAL();
+        arguments[2] = CatalogStorageFormat.empty();
+        arguments[3] = columns;
+        arguments[4] = Option.apply("parquet");
+        arguments[5] = listOf(partitions);
+        arguments[11] = kept;
+        try {
+            return (CatalogTable) constructor.newInstance(arguments);
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException("this Spark describes tables otherwise", error);
+        }
+    }
+
+    private static scala.collection.immutable.List<Object> listOf(List<?> elements) {
+        scala.collection.immutable.List<Object> found = scala.collection.immutable.List$.MODULE$.empty();
+        for (int i = elements.size() - 1; i >= 0; i--) {
+            found = new scala.collection.immutable.$colon$colon<>(elements.get(i), found);
+        }
+        return found;
+    }
+
+    /** The rows of a plan, which is analysed. Datasets of sessions with a JVM are of another class in Spark 4. */
+    static Dataset<Row> dataset(SparkSession session, LogicalPlan plan) {
+        Class<?> type = Dataset.class;
+        try {
+            type = Class.forName("org.apache.spark.sql.classic.Dataset");
+        } catch (ClassNotFoundException older) {
+            // Spark 3.5
+        }
+        for (Method each : type.getMethods()) {
+            Class<?>[] types = each.getParameterTypes();
+            if (each.getName().equals("ofRows") && types.length == 2 && types[1] == LogicalPlan.class) {
+                return rows(call(type, null, "ofRows", types, session, plan));
+            }
+        }
+        throw new IllegalStateException("this Spark makes DataFrames otherwise");
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Dataset<Row> rows(Object dataset) {
+        return (Dataset<Row>) dataset;
+    }
+
+    /** The analysed plan of rows. */
+    static LogicalPlan analysed(Dataset<Row> rows) {
+        return ((QueryExecution) call(rows, "queryExecution", new Class<?>[0])).analyzed();
     }
 
     /** Names as SQL takes them, whatever is in them. */

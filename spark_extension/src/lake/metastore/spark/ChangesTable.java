@@ -3,6 +3,7 @@ package lake.metastore.spark;
 import java.util.Collections;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
@@ -25,24 +26,48 @@ import scala.Option;
 import scala.Tuple3;
 
 /**
- * The net changes of a keyed table between two points of its timeline, which {@code lake_changes('db.t', from, to)} gives:
- * the table's columns, {@code _change_type}, {@code _commit_version} and {@code _commit_timestamp}, as {@code
- * lake.spark.read(..., changes=True)} has them.
+ * The changes of a keyed table between two points of its timeline, which {@code lake_changes('db.t', from, to)} and {@code
+ * lake.spark.read(..., incremental=...)} give: the table's columns, {@code _change_type}, {@code _commit_version} and {@code
+ * _commit_timestamp}.
  */
 final class ChangesTable implements SupportsRead {
     private static final String FUNCTION = "lake_changes";
     static final String VERSION = "_commit_version";
     static final String TIMESTAMP = "_commit_timestamp";
 
+    /** What is told of changes. */
+    enum Kind {
+        /** Inserted and updated rows, without columns of their own. */
+        ROWS,
+        /** Net changes. */
+        NET,
+        /** The changes of each commit by itself. */
+        EACH
+    }
+
     final LakeTable table;
     private final ReadPoint after;
     /** Null for the moment of the statement. */
     private final ReadPoint upTo;
+    private final Kind kind;
+    /** What has been found out already; null to find it out for each query, of the partitions that it needs. */
+    private List<ChangedRange> known;
 
-    private ChangesTable(LakeTable table, ReadPoint after, ReadPoint upTo) {
+    private ChangesTable(LakeTable table, ReadPoint after, ReadPoint upTo, Kind kind) {
         this.table = table;
         this.after = after;
         this.upTo = upTo;
+        this.kind = kind;
+    }
+
+    /**
+     * The changes of a table that a program describes, which are found out at once. Raises Refused if files of them have been
+     * cleaned.
+     */
+    static LogicalPlan relation(LakeTable table, long after, long upTo, Kind kind) {
+        ChangesTable found = new ChangesTable(table, ReadPoint.position(after), ReadPoint.position(upTo), kind);
+        found.known = found.ranges(new long[] {after, upTo}, partition -> true);
+        return relation(found);
     }
 
     @SuppressWarnings({"unchecked", "rawtypes"}) // the function's parameter is another Seq in each of Scala's lines
@@ -79,7 +104,7 @@ final class ChangesTable implements SupportsRead {
             throw Errors.analysis(FUNCTION + ": the second argument is the position after which changes are read, 0 for all");
         }
         ReadPoint upTo = arguments.size() == 3 ? point(arguments.get(2)) : null;
-        return relation(new ChangesTable(table, after, upTo));
+        return relation(new ChangesTable(table, after, upTo, Kind.NET));
     }
 
     private static LogicalPlan relation(ChangesTable changes) {
@@ -116,11 +141,11 @@ final class ChangesTable implements SupportsRead {
         }
         ChangesTable changes = (ChangesTable) ((DataSourceV2Relation) relation).table();
         LakeTable including = changes.table.includingUncommitted();
-        return including == changes.table
-                ? relation
-                : relation.makeCopy(
-                        Plans.with(
-                                (DataSourceV2Relation) relation, 0, new ChangesTable(including, changes.after, changes.upTo)));
+        if (including == changes.table) {
+            return relation;
+        }
+        ChangesTable all = new ChangesTable(including, changes.after, changes.upTo, changes.kind);
+        return relation.makeCopy(Plans.with((DataSourceV2Relation) relation, 0, all));
     }
 
     static boolean isChanges(LogicalPlan relation) {
@@ -128,12 +153,26 @@ final class ChangesTable implements SupportsRead {
                 && ((DataSourceV2Relation) relation).table() instanceof ChangesTable;
     }
 
-    long from() {
-        return table.positionOf(after);
+    /** The positions after which and up to which changes are read. Raises Failed. */
+    long[] ends() {
+        return new long[] {table.positionOf(after), upTo == null ? table.position() : table.positionOf(upTo)};
     }
 
-    long upTo() {
-        return upTo == null ? table.position() : table.positionOf(upTo);
+    /** What happened in some partitions. {@code ends}: as of {@link #ends}. Raises Failed. */
+    List<ChangedRange> ranges(long[] ends, Predicate<String> isWanted) {
+        if (known != null) {
+            return known;
+        }
+        if (ends[0] > ends[1]) {
+            throw Errors.analysis(
+                    table.name() + ": position " + ends[0] + " is not before position " + ends[1] + ", the end of the range");
+        }
+        if (!table.isPinned()) {
+            table.keepChanges(ends[0]);
+        }
+        return kind == Kind.EACH
+                ? ChangedRange.ofEachCommit(table, ends[0], ends[1], isWanted)
+                : Collections.singletonList(ChangedRange.of(table, ends[0], ends[1], isWanted));
     }
 
     @Override
@@ -143,7 +182,7 @@ final class ChangesTable implements SupportsRead {
 
     @Override
     public StructType schema() {
-        return schema(table);
+        return kind == Kind.ROWS ? table.schema() : schema(table);
     }
 
     /** The columns of a table's changes. */
@@ -157,6 +196,10 @@ final class ChangesTable implements SupportsRead {
     @Override
     public Set<TableCapability> capabilities() {
         return Collections.singleton(TableCapability.BATCH_READ);
+    }
+
+    Kind kind() {
+        return kind;
     }
 
     @Override

@@ -78,38 +78,59 @@ final class Compaction {
     }
 
     private static List<WrittenFile> compacted(LakeTable table, PendingInstant instant, Set<List<String>> planned) {
-        SparkSession session = SparkSession.active();
-        // What was written since the plan is in later slices.
-        LakeTable.Snapshot older =
-                table.latest()
-                        .only(
-                                file ->
-                                        file.slice.compareTo(instant.timestamp) < 0
-                                                && planned.contains(Arrays.asList(file.partition, file.fileGroup)));
+        LakeTable.Snapshot latest = table.latest();
         BucketWriter.Target target =
                 new BucketWriter.Target(instant.timestamp, instant.directory, instant.path, null);
-        BucketWriter writer = BucketWriter.compacting(session, table, table.dataSchema(), older, target);
-        JavaSparkContext context = new JavaSparkContext(session.sparkContext());
-        List<WrittenFile> files =
-                context.parallelize(new ArrayList<>(planned), planned.size()).flatMap(new Task(writer)).collect();
-        Set<String> paths = new HashSet<>();
-        files.forEach(file -> paths.add(file.path));
-        instant.removeOthers(Catalogs.state(session).newHadoopConf(), paths);
-        Map<List<String>, long[]> times = times(older.files);
+        List<WrittenFile> files = merged(SparkSession.active(), table, latest, target, planned);
         List<Metastore.Struct> added = new ArrayList<>();
-        for (WrittenFile file : files) {
-            long[] range = times.get(Arrays.asList(file.partition, file.fileGroup));
-            boolean hasTimes = range != null && file.kind.equals(WrittenFile.BASE) && file.columns == null;
-            added.add(hasTimes ? file.struct().with(8, range[0]).with(9, range[1]) : file.struct());
-        }
+        files.forEach(file -> added.add(file.struct()));
         instant.complete(
                 new Metastore.Struct()
                         .with(4, "commit")
                         .with(5, about(planned.size(), files.size()))
                         .with(6, added)
-                        .with(11, older.position)
+                        .with(11, latest.position)
                         .with(25, table.layout()));
         return files;
+    }
+
+    /**
+     * The new files of planned buckets, which the executors make of all that was written before the plan.
+     *
+     * @param snapshot of the table, with uncommitted partitions
+     * @param target the plan's instant, which has been taken up
+     * @param planned by partition and file group
+     */
+    static List<WrittenFile> merged(
+            SparkSession session,
+            LakeTable table,
+            LakeTable.Snapshot snapshot,
+            BucketWriter.Target target,
+            Set<List<String>> planned) {
+        // What was written since the plan is in later slices.
+        LakeTable.Snapshot older =
+                snapshot.only(
+                        file ->
+                                file.slice.compareTo(target.instant) < 0
+                                        && planned.contains(Arrays.asList(file.partition, file.fileGroup)));
+        if (planned.isEmpty()) {
+            return new ArrayList<>();
+        }
+        BucketWriter writer = BucketWriter.compacting(session, table, table.dataSchema(), older, target);
+        JavaSparkContext context = new JavaSparkContext(session.sparkContext());
+        List<WrittenFile> written =
+                context.parallelize(new ArrayList<>(planned), planned.size()).flatMap(new Task(writer)).collect();
+        Set<String> paths = new HashSet<>();
+        written.forEach(file -> paths.add(file.path));
+        PendingInstant.removeOthers(Catalogs.state(session).newHadoopConf(), target.directory, paths);
+        Map<List<String>, long[]> times = times(older.files);
+        List<WrittenFile> found = new ArrayList<>();
+        for (WrittenFile file : written) {
+            long[] range = times.get(Arrays.asList(file.partition, file.fileGroup));
+            boolean hasTimes = range != null && file.kind.equals(WrittenFile.BASE) && file.columns == null;
+            found.add(hasTimes ? file.between(range[0], range[1]) : file);
+        }
+        return found;
     }
 
     /** By bucket, the least and the greatest event time of its files; none where no file says them. */

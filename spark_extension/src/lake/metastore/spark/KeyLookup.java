@@ -21,6 +21,7 @@ final class KeyLookup {
     /** More keys are hardly in fewer buckets than all. */
     private static final int MOST_KEYS = 1_000;
 
+    /** Null for a table without a primary key. */
     private final KeyedTable table;
     /** By column, the texts of the values that it may have. */
     private final Map<String, List<byte[]>> texts = new HashMap<>();
@@ -59,7 +60,8 @@ final class KeyLookup {
     }
 
     private boolean isKey(Expression expression) {
-        return expression instanceof Attribute
+        return table != null
+                && expression instanceof Attribute
                 && table.key.contains(((Attribute) expression).name().toLowerCase(Locale.ROOT));
     }
 
@@ -90,6 +92,9 @@ final class KeyLookup {
 
     /** The names of the buckets, null for all. */
     Set<String> buckets() {
+        if (table == null) {
+            return null;
+        }
         List<List<byte[]>> keys = new ArrayList<>();
         keys.add(new ArrayList<>());
         for (String column : table.key) {

@@ -50,7 +50,7 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         String[] namespace = name.namespace();
         if (namespace.length == 2 && MetadataTable.isKind(name.name())) {
             Table table = loaded(Identifier.of(new String[] {namespace[0]}, namespace[1]), point);
-            if (!(table instanceof LakeTable)) {
+            if (!(table instanceof LakeTable) || ((LakeTable) table).keyed == null) {
                 throw Errors.analysis(namespace[0] + "." + namespace[1] + " is no keyed table: it has no " + name.name());
             }
             return MetadataTable.of((LakeTable) table, name.name());
@@ -61,6 +61,10 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         }
         CatalogTable definition = ((V1Table) table).v1Table();
         KeyedTable keyed = keyedTable(definition);
+        QueryScope query = QueryScope.current();
+        if (query != null) {
+            return asOfQuery((V1Table) table, query, point, name);
+        }
         Metastore metastore = keyed == null ? null : Metastore.of(SparkSession.active());
         if (metastore == null) {
             if (!point.isLatest()) {
@@ -75,6 +79,34 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         Table loaded = super.loadTable(name);
         KeyedTable found = loaded instanceof V1Table ? keyedTable(((V1Table) loaded).v1Table()) : null;
         return found == null ? loaded : LakeTable.of(metastore, (V1Table) loaded, found, origin);
+    }
+
+    /** A table as a query of {@code lake.spark.sql} reads it; Spark's own if it has no instants, and no primary key. */
+    private Table asOfQuery(V1Table table, QueryScope query, ReadPoint given, Identifier name)
+            throws NoSuchTableException {
+        CatalogTable definition = table.v1Table();
+        String shown = definition.identifier().unquotedString();
+        ReadPoint point = query.point(given, shown);
+        if (definition.tableType().name().equals("VIEW")) {
+            return table;
+        }
+        Metastore metastore = Metastore.of(SparkSession.active());
+        if (metastore == null
+                || (keyedTable(definition) == null && !LakeTable.hasInstants(metastore, definition.identifier()))) {
+            return table;
+        }
+        if (!isParquet(definition)) {
+            throw Errors.analysis(
+                    shown + " has a timeline, and files that only its own system reads: read it with lake.spark.read, and"
+                            + " make the query without it");
+        }
+        LakeTable.Origin origin = LakeTable.find(metastore, definition.identifier(), point);
+        Table loaded = super.loadTable(name);
+        if (!(loaded instanceof V1Table) || !isParquet(((V1Table) loaded).v1Table())) {
+            throw Errors.analysis(shown + " was made again as another table meanwhile: run the query again");
+        }
+        KeyedTable keyed = keyedTable(((V1Table) loaded).v1Table());
+        return query.seen(LakeTable.of(metastore, (V1Table) loaded, keyed, origin));
     }
 
     /** A Parquet table without a primary key, which streams read and write by its timeline if it has one. */

@@ -33,7 +33,10 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
-/** A read of a keyed table's snapshot: which of its files, and which of their columns. */
+/**
+ * A read of a snapshot: which of its files, and which of their columns. Files of a table without a primary key are read as
+ * they are, with columns by their names.
+ */
 final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     /** Takes what a query needs of a table. */
     static final class Builder
@@ -127,9 +130,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         partitionColumns = new StructType(places.toArray(new StructField[0]));
         snapshot = table.snapshot();
         // An earlier snapshot may be from before the number of buckets was changed.
-        Set<String> wanted = table.isLatest() ? builder.keys.buckets() : null;
+        Set<String> wanted = table.hasBucketsOfDefinition() ? builder.keys.buckets() : null;
         partitions = new PartitionValues(table, session);
         Predicate<String> isWanted = partitions.matching(builder.partitionFilters);
+        if (table.keyed == null) {
+            SnapshotFile.checkWhole(table.name(), snapshot.files);
+        }
         buckets = SnapshotFile.byBucket(snapshot.files);
         buckets.removeIf(
                 bucket ->
@@ -252,13 +258,15 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         boolean isMerged = buckets.stream().anyMatch(this::needsMerging);
         Set<Map<String, String>> namings = new HashSet<>();
         buckets.forEach(bucket -> bucket.forEach(file -> namings.add(names.inFile(file.completedAt))));
+        StructType stored = table.keyed == null ? dataColumns.asNullable() : ColumnNames.lower(dataColumns);
         return LakeReaders.of(
-                session, table, ColumnNames.lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged, namings);
+                session, table, stored, partitionColumns, dataFilters, keyFilters, isMerged, namings);
     }
 
     /** Whether the rows of a bucket are more than its base file, or its columns have other names there. */
     private boolean needsMerging(List<SnapshotFile> bucket) {
-        return SnapshotFile.needMerging(bucket)
-                || bucket.stream().anyMatch(file -> !names.inFile(file.completedAt).isEmpty());
+        return table.keyed != null
+                && (SnapshotFile.needMerging(bucket)
+                        || bucket.stream().anyMatch(file -> !names.inFile(file.completedAt).isEmpty()));
     }
 }

@@ -67,6 +67,9 @@ final class LakeTable
     /** The files that one call of the metastore names, at most about. */
     private static final int PAGE = 20_000;
 
+    /** The exception of calls, by its number. */
+    private static final int NO_SUCH_OBJECT = 1;
+
     /** Instants of a page; more than can have one timestamp. */
     private static final int INSTANTS = 1_000;
 
@@ -90,10 +93,13 @@ final class LakeTable
     private final boolean isReadByItsWriter;
     private final List<String> partitionColumns;
     private String overwritten;
-    /** Which partitions are read, in Hive's grammar; null for all. */
-    private String filter;
-    /** What it reads is kept by a lease of the reader's own. */
-    private boolean isPinned;
+    /** The catalog of the metastore that it is in; null for Hive's default. */
+    private String catalog;
+    private Selection selection = Selection.ALL;
+    /** The query that it is loaded for, null for a statement of SQL's. */
+    private QueryScope scope;
+    /** What a program or such a query reads; null until that is decided. */
+    private volatile Snapshot decided;
 
     private LakeTable(
             Metastore metastore,
@@ -149,6 +155,23 @@ final class LakeTable
         return new Origin(point, moment, id);
     }
 
+    /** Whether a table has completed instants. False for one that the metastore doesn't know. Raises an AnalysisException. */
+    static boolean hasInstants(Metastore metastore, TableIdentifier name) {
+        try {
+            Metastore.Answer position =
+                    (Metastore.Answer)
+                            metastore.call("lake_timeline_position", reference(LakeCatalog.undecorated(name), 0));
+            return position.number(1, 0) > 0;
+        } catch (Metastore.Refused refused) {
+            if (refused.field == NO_SUCH_OBJECT) {
+                return false; // Spark says it
+            }
+            throw Errors.analysis(refused.getMessage());
+        } catch (Metastore.NoAnswer missing) {
+            throw Errors.analysis(missing.getMessage());
+        }
+    }
+
     /** {@code definition}: loaded later than {@code origin}, so that it knows the columns of all files of that moment. */
     static LakeTable of(Metastore metastore, V1Table definition, KeyedTable keyed, Origin origin) {
         boolean includesUncommitted = Relations.isDecorated(definition.v1Table().identifier());
@@ -156,11 +179,43 @@ final class LakeTable
                 metastore, definition, keyed, origin.id, origin.point, origin.moment, includesUncommitted, false);
     }
 
+    /** A table as a program describes it, at a position. {@code catalog}: as of {@link #reference}; null for the default. */
+    static LakeTable described(
+            Metastore metastore, V1Table definition, KeyedTable keyed, long id, String catalog, long position,
+            boolean includesUncommitted, Selection selection) {
+        ReadPoint point = ReadPoint.position(position);
+        LakeTable found = new LakeTable(metastore, definition, keyed, id, point, null, includesUncommitted, false);
+        found.catalog = catalog;
+        found.selection = selection;
+        return found;
+    }
+
     /** The same table, its uncommitted partitions visible. */
     LakeTable includingUncommitted() {
         return includesUncommitted
                 ? this
-                : new LakeTable(metastore, definition, keyed, id, point, moment, true, isReadByItsWriter);
+                : new LakeTable(metastore, definition, keyed, id, point, moment, true, isReadByItsWriter)
+                        .readLike(this);
+    }
+
+    /** The same table, loaded for a query. */
+    LakeTable in(QueryScope query) {
+        LakeTable found =
+                new LakeTable(metastore, definition, keyed, id, point, moment, includesUncommitted, isReadByItsWriter)
+                        .readLike(this);
+        found.scope = query;
+        return found;
+    }
+
+    boolean isIn(QueryScope query) {
+        return scope == query;
+    }
+
+    private LakeTable readLike(LakeTable other) {
+        catalog = other.catalog;
+        selection = other.selection;
+        scope = other.scope;
+        return this;
     }
 
     /** The same table, written by a statement that has read it as {@code read}: a change since is a conflict. */
@@ -216,11 +271,22 @@ final class LakeTable
 
     /** Which table it is, as it is defined; equal for two loads of it. */
     Object identity() {
-        return Arrays.asList(name(), id, includesUncommitted, definition.schema(), properties());
+        return Arrays.asList(
+                name(), metastore, catalog, id, includesUncommitted, selection, definition.schema(), properties());
     }
 
     boolean isLatest() {
         return point.isLatest();
+    }
+
+    /** Whether all of its files are placed by the number of buckets that its definition says. */
+    boolean hasBucketsOfDefinition() {
+        return isLatest() || selection.hasBucketsOfDefinition;
+    }
+
+    /** Whether its reader keeps cleans off its files by a lease of its own. */
+    boolean isPinned() {
+        return selection.isPinned;
     }
 
     /** The columns that partition it, in lower case. */
@@ -235,22 +301,33 @@ final class LakeTable
     /** The snapshot that is read; it is the same for all scans of a statement. No clean removes its files meanwhile. */
     Snapshot snapshot() {
         try {
-            checkKnown();
-            Snapshot found = filesAt(readAt(), includesUncommitted);
-            if (found.position > 0 && !isPinned) {
-                metastore.leases().keep(reference(identifier(), id), id, found.position, leaseHours());
-            }
-            return found;
+            return decided();
         } catch (Metastore.Failed failed) {
             throw Errors.analysis(failed.getMessage());
         }
+    }
+
+    /** The same. A program, or a query of its own, has it from then on, without further calls. Raises Failed. */
+    Snapshot decided() {
+        if (decided != null) {
+            return decided;
+        }
+        checkKnown();
+        Snapshot found = filesAt(readAt(), includesUncommitted);
+        if (found.position > 0 && !isPinned()) {
+            metastore.leases().keep(reference(), id, found.position, leaseHours());
+        }
+        if (isPinned() || scope != null) {
+            decided = found;
+        }
+        return found;
     }
 
     /** Begins an instant that writes the table, in the definition that this object has. */
     PendingInstant begin(String action) {
         checkKnown();
         Long position = isReadByItsWriter ? Long.valueOf(position()) : null;
-        return PendingInstant.begin(metastore, reference(identifier(), id), name(), action, position);
+        return PendingInstant.begin(metastore, reference(), name(), action, position);
     }
 
     /** The position that is read. */
@@ -303,10 +380,10 @@ final class LakeTable
                     call(
                             "lake_read_changes",
                             new Metastore.Struct()
-                                    .with(1, reference(identifier(), id))
+                                    .with(1, reference())
                                     .with(2, position)
                                     .with(3, upTo)
-                                    .with(5, filter)
+                                    .with(5, selection.filter)
                                     .with(6, includesUncommitted)
                                     .with(8, isOfChangelogs == null ? wantsChangelogs : isOfChangelogs));
             if (isOfChangelogs != null && isOfChangelogs != answer.flag(4)) {
@@ -328,7 +405,7 @@ final class LakeTable
 
     /** Keeps cleans off all that came and went after a position, as far as it is still there. */
     void keepChanges(long position) {
-        metastore.leases().keepChanges(reference(identifier(), id), id, position, leaseHours());
+        metastore.leases().keepChanges(reference(), id, position, leaseHours());
     }
 
     /** All files at a position, those of uncommitted partitions among them. */
@@ -369,13 +446,15 @@ final class LakeTable
     /** A part of a snapshot, of about {@code files} files. */
     private Metastore.Answer page(
             ReadPoint at, List<String> partitions, boolean includesUncommitted, int files, String after) {
+        List<String> wanted = partitions == null ? selection.partitions : partitions;
         return call(
                 "lake_get_snapshot",
                 at.addTo(new Metastore.Struct())
-                        .with(1, reference(identifier(), id))
-                        .with(6, partitions)
-                        .with(7, partitions == null ? filter : null)
+                        .with(1, reference())
+                        .with(6, wanted)
+                        .with(7, wanted == null ? selection.filter : null)
                         .with(8, includesUncommitted)
+                        .with(9, selection.isOfBaseFiles ? Boolean.TRUE : null)
                         .with(10, files)
                         .with(11, after));
     }
@@ -390,7 +469,7 @@ final class LakeTable
         String after = null;
         while (true) {
             Metastore.Answer answer = page(at, partitions, includesUncommitted, PAGE, after);
-            files.addAll(SnapshotFile.of(answer.structs(2)));
+            SnapshotFile.of(answer.structs(2)).stream().filter(selection::has).forEach(files::add);
             after = answer.text(3);
             long position = answer.number(1, 0);
             if (after == null) {
@@ -413,7 +492,7 @@ final class LakeTable
     /** All instants of its timeline that aren't archived. */
     List<Metastore.Answer> instants() {
         try {
-            return pagesOf(new Metastore.Struct().with(1, reference(identifier(), id)));
+            return pagesOf(new Metastore.Struct().with(1, reference()));
         } catch (Metastore.Failed failed) {
             throw Errors.analysis(failed.getMessage());
         }
@@ -470,7 +549,7 @@ final class LakeTable
         try {
             String database = inDatabase(name).database().get();
             Table table = ((LakeCatalog) catalog).loadTable(Identifier.of(new String[] {database}, name.table()));
-            return table instanceof LakeTable ? (LakeTable) table : null;
+            return table instanceof LakeTable && ((LakeTable) table).keyed != null ? (LakeTable) table : null;
         } catch (NoSuchTableException missing) {
             return null;
         }
@@ -484,7 +563,7 @@ final class LakeTable
     /** What names this table in requests. */
     Metastore.Struct reference() {
         checkKnown();
-        return reference(identifier(), id);
+        return reference(identifier(), id).with(1, catalog);
     }
 
     Metastore.Answer call(String method, Object... parameters) {
@@ -524,10 +603,13 @@ final class LakeTable
 
     /**
      * The columns as they are stored: CHAR isn't padded and files don't get defaults that are younger, so that all readers
-     * see the same rows.
+     * see the same rows. Of a table without a primary key, a query reads what Spark's own reader would.
      */
     @Override
     public StructType schema() {
+        if (keyed == null && scope != null) {
+            return definition.schema();
+        }
         List<StructField> fields = new ArrayList<>();
         for (StructField each : definition.schema().fields()) {
             MetadataBuilder metadata = new MetadataBuilder();
@@ -605,8 +687,7 @@ final class LakeTable
     /** The same table as of a position, which the caller keeps. {@code filter}: which partitions are read, in Hive's grammar; null for all. */
     LakeTable readAt(long position, String filter) {
         LakeTable found = at(ReadPoint.position(position));
-        found.filter = filter;
-        found.isPinned = true;
+        found.selection = Selection.pinned(filter);
         return found;
     }
 
@@ -713,7 +794,7 @@ final class LakeTable
     }
 
     private LakeTable at(ReadPoint other) {
-        return new LakeTable(metastore, definition, keyed, id, other, null, includesUncommitted, false);
+        return new LakeTable(metastore, definition, keyed, id, other, null, includesUncommitted, false).readLike(this);
     }
 
     @Override

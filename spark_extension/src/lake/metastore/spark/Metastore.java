@@ -77,10 +77,34 @@ final class Metastore {
 
         /** Which of the method's exceptions it is, by the number in its {@code throws}; 0 for another error. */
         final int field;
+        /** Null, as its exception is, where the metastore has declared none. */
+        final String method;
+        private final Answer exception;
 
         Refused(String message, int field) {
             super(message, null);
             this.field = field;
+            method = null;
+            exception = null;
+        }
+
+        private Refused(String method, int field, Answer exception) {
+            super(exception.text(1), null);
+            this.field = field;
+            this.method = method;
+            this.exception = exception;
+        }
+
+        /** The texts and numbers of the exception, by their fields. */
+        Map<Short, Object> values() {
+            Map<Short, Object> found = new HashMap<>();
+            exception.fields.forEach(
+                    (number, value) -> {
+                        if (value instanceof byte[] || value instanceof Number) {
+                            found.put(number, value instanceof Number ? value : Answer.asText(value));
+                        }
+                    });
+            return found;
         }
     }
 
@@ -224,7 +248,17 @@ final class Metastore {
      * the same user. Null if the session names no metastore server.
      */
     static Metastore of(SparkSession session) {
+        return shared(session, Catalogs.state(session).newHadoopConf());
+    }
+
+    /** A metastore by its URI, or several with commas, with the other settings of a session. */
+    static Metastore at(SparkSession session, String uri) {
         Configuration configuration = Catalogs.state(session).newHadoopConf();
+        configuration.set(URIS, uri);
+        return shared(session, configuration);
+    }
+
+    private static Metastore shared(SparkSession session, Configuration configuration) {
         if (configuration.getTrimmed(URIS, "").isEmpty()) {
             return null;
         }
@@ -371,7 +405,7 @@ final class Metastore {
             return result.fields.get((short) 0);
         }
         for (Map.Entry<Short, Object> error : result.fields.entrySet()) {
-            throw new Refused(((Answer) error.getValue()).text(1), error.getKey());
+            throw new Refused(method, error.getKey(), (Answer) error.getValue());
         }
         return null; // a method without a result
     }

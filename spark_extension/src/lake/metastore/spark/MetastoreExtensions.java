@@ -24,6 +24,7 @@ public final class MetastoreExtensions implements Function1<SparkSessionExtensio
         ChangesTable.register(extensions);
         extensions.injectResolutionRule(session -> new StreamRules.PlanRule());
         extensions.injectResolutionRule(session -> new LakeRelations.CommandRule());
+        extensions.injectResolutionRule(session -> new QueryScope.RelationRule());
         extensions.injectResolutionRule(session -> new ScopeRule(new Relations(session)));
         extensions.injectPostHocResolutionRule(session -> new ReadyRule(new Relations(session)));
         extensions.injectCheckRule(session -> new WriteCheck());

@@ -213,18 +213,7 @@ final class MicroBatches implements MicroBatchStream {
 
     private List<InputPartition> changes(long after, long upTo) {
         LakeTable read = table.readAt(upTo, stream.filter);
-        List<InputPartition> found = new ArrayList<>();
-        if (!stream.isOfEachCommit) {
-            return parts(ChangesScan.between(read, stream.schema(), after, upTo), null);
-        }
-        for (Metastore.Answer each : read.changes(after, upTo, true).changes) {
-            boolean hasFiles = !each.structs(2).isEmpty() || !each.structs(3).isEmpty() || !each.structs(4).isEmpty();
-            if (hasFiles && !ChangesScan.isService(each.struct(1))) {
-                long position = each.struct(1).number(8, 0);
-                found.addAll(parts(ChangesScan.between(read, stream.schema(), position - 1, position), null));
-            }
-        }
-        return found;
+        return parts(ChangesScan.between(read, stream.schema(), after, upTo, stream.isOfEachCommit), null);
     }
 
     /** The files that came into a table without a primary key. */

@@ -128,6 +128,17 @@ final class SnapshotFile {
         return found.append("\"}").toString();
     }
 
+    /** Refuses files that don't have whole rows by themselves. {@code table}: its name. */
+    static void checkWhole(String table, List<SnapshotFile> files) {
+        for (SnapshotFile each : files) {
+            if (!each.isBase || each.isFamily()) {
+                throw Errors.analysis(
+                        table + " has " + (each.isBase ? "files of some columns alone" : "log files") + ", such as " + each.path
+                                + ": read it by what wrote it");
+            }
+        }
+    }
+
     /** Whether the base file of a bucket alone isn't what its rows are. */
     static boolean needMerging(List<SnapshotFile> bucket) {
         return bucket.stream().anyMatch(each -> each.isFamily() || (!each.isBase && !each.isTombstones()));

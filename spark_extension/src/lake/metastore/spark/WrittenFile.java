@@ -101,6 +101,12 @@ final class WrittenFile implements Serializable {
         return found;
     }
 
+    /** The same file with other event times, in milliseconds. */
+    WrittenFile between(long least, long greatest) {
+        return new WrittenFile(
+                partition, fileGroup, slice, path, kind, size, rows, least, greatest, columns, statistics);
+    }
+
     Metastore.Struct struct() {
         return new Metastore.Struct()
                 .with(1, partition)
