@@ -8,18 +8,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from py4j.java_gateway import JavaClass
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lake.client.lake_types import DataFile, from_millis
-from lake.protocol.errors import UserError
+from lake.spark.session_client import extension_class
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.lake import LakeTable, Writing
-
-
-class NoExtension(UserError):
-    """The session doesn't have the metastore's extension for Spark."""
 
 
 class WrittenRows(NamedTuple):
@@ -34,15 +29,6 @@ class WrittenRows(NamedTuple):
     rows_of: Mapping[str, int]
     least_event_time: int | None
     read_groups: Sequence[str]
-
-
-def check_session(spark: SparkSession) -> None:
-    """Raises NoExtension for a session that can't write lake tables."""
-    if not isinstance(_writes(spark), JavaClass):
-        raise NoExtension(
-            "rows of lake tables are written by the extension for Spark, which this session doesn't have: make it with"
-            " lake.spark.configure"
-        )
 
 
 def write_buckets(
@@ -121,18 +107,12 @@ def _written(
         "event_time": event_time and event_time.lower(),
     }
     data: Any = rows._jdf
-    write = getattr(_writes(rows.sparkSession), method)
+    write = getattr(extension_class(rows.sparkSession, "TableWrites"), method)
     answer = json.loads(write(data.sparkSession(), data.queryExecution().analyzed(), json.dumps(asked)))
     if "unfit" in answer:
         raise UnfitRows(answer["unfit"])
     files = [_received(each) for each in answer["files"]]
     return WrittenRows(files, answer["rows"], answer["rows_of"], answer["least_event_time"], answer["read_groups"])
-
-
-def _writes(spark: SparkSession) -> Any:
-    """The extension's class; a package of Py4J's if it isn't there."""
-    jvm: Any = spark._jvm
-    return jvm.lake.metastore.spark.TableWrites
 
 
 def _sent(file: DataFile) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from lake.protocol.errors import UserError
 from lake.protocol.lake import SnapshotGone, TableReference
 from lake.spark import hudi_tables
 from lake.spark.keyed import extension
-from lake.spark.session_client import keep_readable, lake_table
+from lake.spark.session_client import check_extension, keep_readable, lake_table
 from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.table_schema import columns_of, is_hudi
 from lake.tables.file_changes import net_changes
@@ -106,7 +106,7 @@ def read(
         )
     is_keyed = schema.keyed_table() is not None
     if is_keyed:
-        extension.check_session(spark)
+        check_extension(spark)
         if with_removed:
             raise ValueError(f"{lake.name} has a primary key: changes=True says which rows were removed")
     elif changes:

@@ -11,7 +11,7 @@ from lake.client.lake_types import Moment
 from lake.spark.configuration import CATALOG
 from lake.spark.jar import CATALOG_CLASS
 from lake.spark.keyed import extension
-from lake.spark.session_client import metastore_uri
+from lake.spark.session_client import NoExtension, check_extension, metastore_uri
 
 
 def sql(
@@ -39,7 +39,7 @@ def sql(
         raise ValueError(f"as_of={as_of} is in the future: what will be there then isn't known")
     if uri is not None and uri != metastore_uri(spark):
         raise ValueError(f"queries read the tables of the session's metastore {metastore_uri(spark)}, not of {uri}")
-    extension.check_session(spark)
+    check_extension(spark)
     if spark.conf.get(CATALOG, "") != CATALOG_CLASS:
-        raise extension.NoExtension(f"this session can't read lake tables in SQL: set {CATALOG}={CATALOG_CLASS}")
+        raise NoExtension(f"this session can't read lake tables in SQL: set {CATALOG}={CATALOG_CLASS}")
     return extension.query_rows(spark, query, as_of, include_uncommitted=include_uncommitted)

@@ -6,11 +6,14 @@ lives, at most for as many hours as its setting `spark.metastore.readerLeaseHour
 
 import threading
 from functools import lru_cache
+from typing import Any
 
+from py4j.java_gateway import JavaPackage
 from pyspark.sql import SparkSession
 
 from lake.protocol.errors import UserError
 from lake.protocol.lake import TableReference
+from lake.spark.jar import EXTENSION_CLASS
 from lake.tables.lake import LakeClient, LakeTable
 from lake.tables.session_leases import SessionLeases
 
@@ -26,6 +29,29 @@ class OtherTable(UserError):
 
 class NoMetastore(UserError):
     """The session doesn't say where its metastore is."""
+
+
+class NoExtension(UserError):
+    """The session doesn't have the extension for Spark, or one of an earlier version."""
+
+
+def check_extension(spark: SparkSession) -> None:
+    """Raises NoExtension for a session without the extension, which reads and writes the rows of lake tables."""
+    if EXTENSION_CLASS not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise NoExtension(
+            "rows of lake tables are read and written by the extension for Spark, which this session doesn't have: make"
+            " it with lake.spark.configure"
+        )
+
+
+def extension_class(spark: SparkSession, name: str) -> Any:
+    """A class of the extension, by Py4J. Raises NoExtension."""
+    check_extension(spark)
+    jvm: Any = spark._jvm
+    found = getattr(jvm.lake.metastore.spark, name)
+    if isinstance(found, JavaPackage):
+        raise NoExtension("the session's extension is of an earlier version than this client: give both the same")
+    return found
 
 
 def lake_table(spark: SparkSession, table: str | TableReference, uri: str | None) -> LakeTable:

@@ -15,7 +15,7 @@ from lake.protocol.hive import NoSuchObjectException
 from lake.protocol.lake import TableReference
 from lake.spark import clustering as rewriting
 from lake.spark.keyed import extension
-from lake.spark.session_client import lake_table
+from lake.spark.session_client import check_extension, lake_table
 from lake.spark.written import refresh_listings
 from lake.tables import clustering, compaction, publishing
 from lake.tables.clustering import CLUSTERING, Curve
@@ -96,7 +96,7 @@ def run_plan(
         refresh_listings(spark, lake)
         return done
 
-    extension.check_session(spark)
+    check_extension(spark)
 
     def run(work: Work) -> list[DataFile]:
         return extension.compacted(spark, lake, work, uri=uri)

@@ -9,17 +9,14 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lake.client.lake_types import DataFile, Moment, Schema, to_millis
 from lake.protocol import lake as wire
-from lake.protocol.errors import UserError
 from lake.protocol.services import METHODS
-from lake.spark.jar import EXTENSION_CLASS
-from lake.spark.session_client import metastore_uri
+from lake.spark.session_client import extension_class, metastore_uri
 from lake.spark.table_schema import columns_of
 from lake.tables.lake import LakeTable
 
@@ -30,10 +27,6 @@ Kind = Literal["ROWS", "NET", "EACH"]
 """Which changes: inserted and updated rows; net changes with their kind; those of each commit by itself."""
 
 _CLASS = "PythonReads"
-
-
-class NoExtension(UserError):
-    """The session doesn't have the extension, which reads keyed tables."""
 
 
 def snapshot_rows(
@@ -121,15 +114,6 @@ def compacted(spark: SparkSession, lake: LakeTable, work: "Work", *, uri: str | 
     return [DataFile.of(_file(each)) for each in json.loads(answer)]
 
 
-def check_session(spark: SparkSession) -> None:
-    """Raises NoExtension for a session without the extension."""
-    if EXTENSION_CLASS not in (spark.conf.get("spark.sql.extensions", "") or ""):
-        raise NoExtension(
-            "keyed tables are read by the extension for Spark, which this session doesn't have: make the session with"
-            " lake.spark.configure"
-        )
-
-
 def _described(spark: SparkSession, lake: LakeTable, schema: Schema, position: int, uri: str | None) -> dict[str, Any]:
     table = lake.reference
     columns = columns_of(spark, schema)
@@ -159,11 +143,7 @@ def _frame(spark: SparkSession, method: str, request: Mapping[str, Any]) -> Data
 
 def _call(spark: SparkSession, method: str, request: Mapping[str, Any]) -> Any:
     """What a method of the extension answers. An exception of the metastore's is raised as this client raises it."""
-    check_session(spark)
-    jvm: Any = spark._jvm
-    extension = getattr(jvm.lake.metastore.spark, _CLASS)
-    if isinstance(extension, JavaPackage):
-        raise NoExtension("the session's extension is of an earlier version than this client: give both the same")
+    extension = extension_class(spark, _CLASS)
     try:
         return getattr(extension, method)(spark._jsparkSession, json.dumps(request))
     except Py4JJavaError as error:
