@@ -72,5 +72,5 @@ def test_python_reads_need_the_extension(spark: SparkSession, database: str, lak
         "sql(spark, 'SELECT 1')",
         "read_stream(spark, t)",
     ):
-        with pytest.raises(SparkError, match=r"make it with lake\.spark\.configure"):
+        with pytest.raises(SparkError, match=r"make (it|the session) with lake\.spark\.configure"):
             spark.python(f"{before}t = '{database}.t'\n{call}")
