@@ -162,7 +162,7 @@ final class BucketWriter implements Serializable {
     private final StructType rows;
     private final StructType versions;
     private final BucketReaders readers;
-    /** Of the columns of key and sequence alone. */
+    /** Of the columns of key and sequence alone; null for writes that don't look keys up. */
     private final BucketReaders orderings;
     /** Of rows that were kept. */
     private final FileReaders keptReaders;
@@ -215,7 +215,8 @@ final class BucketWriter implements Serializable {
         readers = new BucketReaders(session, table, versions, Arrays.asList(nullable.fieldNames()), namings);
         List<String> ordering = new ArrayList<>(table.key);
         ordering.addAll(table.sequence);
-        orderings = new BucketReaders(session, table, versions, ordering, namings);
+        boolean looksUp = table.isTableWide || !table.sequence.isEmpty() || wanted.dependsOnKeys();
+        orderings = looksUp ? new BucketReaders(session, table, versions, ordering, namings) : null;
         for (Map.Entry<String, List<String>> family : table.families.entrySet()) {
             if (updated != null && !Collections.disjoint(family.getValue(), updated)) {
                 List<String> columns = new ArrayList<>(table.key);

@@ -103,8 +103,11 @@ final class PlaceFunction implements UnboundFunction {
                 byte[] text = input.isNullAt(i) ? null : KeyHash.text(input.get(i, types[i]), types[i]);
                 hash.add(text == null ? new byte[0] : text); // a null is refused when the row is written
             }
-            int[] partitions = java.util.stream.IntStream.range(2, firstKey).toArray();
-            return place(hash(input, partitions, Arrays.copyOfRange(types, 2, firstKey)), hash.bucket(input.getInt(0)));
+            int found = 0;
+            for (int i = 2; i < firstKey; i++) {
+                found = hash(found, input, i, types[i]);
+            }
+            return place(found, hash.bucket(input.getInt(0)));
         }
     }
 
@@ -112,9 +115,13 @@ final class PlaceFunction implements UnboundFunction {
     static long hash(InternalRow row, int[] partitions, DataType[] types) {
         int found = 0;
         for (int i = 0; i < partitions.length; i++) {
-            found = 31 * found + (row.isNullAt(partitions[i]) ? 0 : row.get(partitions[i], types[i]).hashCode());
+            found = hash(found, row, partitions[i], types[i]);
         }
         return found;
+    }
+
+    private static int hash(int before, InternalRow row, int column, DataType type) {
+        return 31 * before + (row.isNullAt(column) ? 0 : row.get(column, type).hashCode());
     }
 
     /** The number of a bucket of a partition. Its last 32 bits are the bucket. */
