@@ -5,10 +5,12 @@ import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -179,12 +181,31 @@ final class ChangedBucket implements PartitionReader<InternalRow> {
             return;
         }
         Set<UnsafeRow> differing = differing();
-        try (LiveRows rows = new LiveRows(task.before, differing)) {
+        Map<UnsafeRow, InternalRow> stored =
+                differing == null || !task.after.families.isEmpty() ? null : stored(differing);
+        try (LiveRows rows = new LiveRows(task.before, differing, stored)) {
             for (InternalRow found = rows.next(); found != null; found = rows.next()) {
                 before.put(engine.keys.of(found).copy(), found);
             }
         }
-        open = new LiveRows(task.after, differing);
+        open = new LiveRows(task.after, differing, stored);
+    }
+
+    /** The rows of the base file, which is that of both states, with some keys. It is read once for both. */
+    private Map<UnsafeRow, InternalRow> stored(Set<UnsafeRow> wanted) throws IOException {
+        Map<UnsafeRow, InternalRow> found = new LinkedHashMap<>();
+        if (wanted.isEmpty()) {
+            return found;
+        }
+        try (PartitionReader<InternalRow> base = factory.states.base(task.after)) {
+            while (found.size() < wanted.size() && base.next()) {
+                UnsafeRow key = factory.states.key(base.get());
+                if (wanted.contains(key)) {
+                    found.put(key.copy(), factory.states.version(base.get()));
+                }
+            }
+        }
+        return found;
     }
 
     /** The keys whose rows may differ, null for any: with the same base file, those in log files of one side alone. */
@@ -365,11 +386,18 @@ final class ChangedBucket implements PartitionReader<InternalRow> {
         private final Set<UnsafeRow> wanted;
         private final Map<UnsafeRow, List<InternalRow>> logs = new HashMap<>();
         private PartitionReader<InternalRow> base;
+        private final Iterator<Map.Entry<UnsafeRow, InternalRow>> stored;
         private Iterator<List<InternalRow>> rest;
 
-        /** {@code bucket}: null for no rows. {@code wanted}: the keys that are read, null for all. */
-        LiveRows(BucketPartition bucket, Set<UnsafeRow> wanted) throws IOException {
+        /**
+         * @param bucket null for no rows
+         * @param wanted the keys that are read, null for all
+         * @param stored what the base file has of these, null if it is to be read
+         */
+        LiveRows(BucketPartition bucket, Set<UnsafeRow> wanted, Map<UnsafeRow, InternalRow> stored)
+                throws IOException {
             this.wanted = wanted;
+            this.stored = stored == null ? Collections.emptyIterator() : stored.entrySet().iterator();
             if (bucket == null) {
                 return;
             }
@@ -381,7 +409,7 @@ final class ChangedBucket implements PartitionReader<InternalRow> {
                             logs.computeIfAbsent(key.copy(), missing -> new ArrayList<>(1)).add(version);
                         }
                     });
-            boolean isRead = bucket.base != null && (wanted == null || !wanted.isEmpty());
+            boolean isRead = stored == null && bucket.base != null && (wanted == null || !wanted.isEmpty());
             base = isRead ? factory.states.base(bucket) : null;
         }
 
@@ -396,14 +424,19 @@ final class ChangedBucket implements PartitionReader<InternalRow> {
                 if (!isWanted(key)) {
                     continue;
                 }
-                List<InternalRow> versions = logs.remove(key);
-                InternalRow stored = factory.states.version(base.get());
-                InternalRow found = versions == null ? stored : merged(stored, versions);
+                InternalRow found = current(key, factory.states.version(base.get()));
                 if (found != null) {
                     return found;
                 }
             }
             close();
+            while (stored.hasNext()) {
+                Map.Entry<UnsafeRow, InternalRow> each = stored.next();
+                InternalRow found = current(each.getKey(), each.getValue());
+                if (found != null) {
+                    return found;
+                }
+            }
             if (rest == null) {
                 rest = logs.values().iterator();
             }
@@ -414,6 +447,12 @@ final class ChangedBucket implements PartitionReader<InternalRow> {
                 }
             }
             return null;
+        }
+
+        /** What log files have made of a row of the base file, null if they delete it. */
+        private InternalRow current(UnsafeRow key, InternalRow row) {
+            List<InternalRow> versions = logs.remove(key);
+            return versions == null ? row : merged(row, versions);
         }
 
         private InternalRow merged(InternalRow stored, List<InternalRow> versions) {
