@@ -69,7 +69,7 @@ final class LakeCreation {
     private static boolean isOnTimeline(CatalogTable table) {
         boolean isSparks = table.provider().isDefined() && table.provider().get().equalsIgnoreCase("parquet");
         Map<String, String> properties = Catalogs.properties(table);
-        return isSparks && LakeTable.isOnTimeline(properties, Catalogs.hasPartitionColumns(table));
+        return isSparks && LakeTable.isOnTimeline(properties);
     }
 
     /** The rows with the columns that partition the table last, as it will have them. */

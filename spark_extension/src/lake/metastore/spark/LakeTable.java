@@ -656,23 +656,23 @@ final class LakeTable
 
     /** Whether its partitions turn ready later than they are added. */
     boolean makesReadyLater() {
-        return makesReadyLater(properties(), !partitionColumns.isEmpty());
-    }
-
-    private static boolean makesReadyLater(Map<String, String> properties, boolean hasPartitions) {
-        String mode = properties.getOrDefault(COMMIT_MODE, "none").trim();
-        return hasPartitions && !mode.equalsIgnoreCase("none");
+        String mode = properties().getOrDefault(COMMIT_MODE, "none").trim();
+        return !partitionColumns.isEmpty() && !mode.equalsIgnoreCase("none");
     }
 
     /** Whether properties are those of a table with a timeline. */
-    static boolean isOnTimeline(Map<String, String> properties, boolean hasPartitions) {
-        return makesReadyLater(properties, hasPartitions)
-                || properties.keySet().stream().anyMatch(name -> name.startsWith("timeline."));
+    static boolean isOnTimeline(Map<String, String> properties) {
+        return properties.keySet().stream().anyMatch(name -> name.startsWith("timeline."));
     }
 
     /** Whether it has instants, or properties that only a table with a timeline has. */
     boolean isOnTimeline() {
-        return isOnTimeline(properties(), !partitionColumns.isEmpty()) || lastPosition() > 0;
+        return isOnTimeline(properties()) || lastPosition() > 0;
+    }
+
+    /** Whether streams go by its timeline: also by one that begins with them, where partitions become ready later. */
+    boolean isStreamedByTimeline() {
+        return makesReadyLater() || isOnTimeline();
     }
 
     /** The position of its last completion, whatever this object reads. Raises Refused if another table has the name. */

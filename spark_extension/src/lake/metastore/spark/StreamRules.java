@@ -111,7 +111,7 @@ final class StreamRules {
                 options.put(each._1(), each._2());
             }
             CaseInsensitiveStringMap map = new CaseInsensitiveStringMap(options);
-            if (!map.getBoolean(LakeStream.TIMELINE, false) && !table.isOnTimeline()) {
+            if (!map.getBoolean(LakeStream.TIMELINE, false) && !table.isStreamedByTimeline()) {
                 return relation;
             }
             LakeStream stream = LakeStream.of(table, map);

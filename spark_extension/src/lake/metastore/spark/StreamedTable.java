@@ -62,7 +62,7 @@ final class StreamedTable extends V1Table implements SupportsWrite {
 
     @Override
     public Set<TableCapability> capabilities() {
-        return lake().isOnTimeline() ? EnumSet.of(TableCapability.STREAMING_WRITE) : Collections.emptySet();
+        return lake().isStreamedByTimeline() ? EnumSet.of(TableCapability.STREAMING_WRITE) : Collections.emptySet();
     }
 
     @Override
