@@ -43,6 +43,14 @@ def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], Spark
 
 
 @pytest.fixture
+def static(spark: SparkSession) -> Iterator[None]:
+    """Spark's default, which `configure` changes."""
+    spark.sql("SET spark.sql.sources.partitionOverwriteMode = static")
+    yield
+    spark.sql("SET spark.sql.sources.partitionOverwriteMode = dynamic")
+
+
+@pytest.fixture
 def database(spark: SparkSession) -> Iterator[str]:
     """A database of the test's own, the session's current one; dropped afterwards."""
     name = f"hint_{next(NUMBERS)}"

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,6 @@ def layout(request: pytest.FixtureRequest, spark: SparkSession, lake: Lake, data
     spark.sql(f"CREATE TABLE t {LAYOUTS[request.param]}")
     fill(spark, lake, database, "t")
     return request.param
-
-
-@pytest.fixture
-def static(spark: SparkSession) -> Iterator[None]:
-    """Spark's default, which `configure` changes."""
-    assert spark.value("SELECT 1") == 1
-    spark.sql("SET spark.sql.sources.partitionOverwriteMode = static")
-    yield
-    spark.sql("SET spark.sql.sources.partitionOverwriteMode = dynamic")
 
 
 def check(lake: Lake, table: str) -> tuple[int, list[dict[str, Any]]]:

@@ -151,6 +151,7 @@ def test_statements_that_read_the_table_are_refused(spark: SparkSession, databas
     assert states(spark, table) == [["completed", 3]]
 
 
+@pytest.mark.usefixtures("static")
 @pytest.mark.parametrize("partition", ["", " PARTITION (dt = 1)"])
 def test_overwrites_lose_to_partitions_made_meanwhile(
     spark: SparkSession, database: str, lake: Lake, meet: Meet, partition: str
@@ -161,7 +162,6 @@ def test_overwrites_lose_to_partitions_made_meanwhile(
         "TBLPROPERTIES ('primary-key' = 'id,dt,hr', 'bucket' = '1')"
     )
     spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 1, 1)")
-    spark.sql("SET spark.sql.sources.partitionOverwriteMode=static")
     query = f"SELECT 5L, meet(v), {'5' if partition else '1, 5'} FROM VALUES ('meet') AS s(v)"
     with pytest.raises(SparkError, match="partition dt=1/hr=3"):
         meet(f"INSERT OVERWRITE {table}{partition} {query}", lambda: lake.upsert(table, id=3, v="other", dt=1, hr=3))
