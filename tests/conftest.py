@@ -1,5 +1,6 @@
 """Fixtures for every test: servers, databases, and which server the client suite runs against."""
 
+import fcntl
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -136,8 +137,14 @@ def spark_session(target: Target, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture(scope="session")
 def released_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The jar of the extension as a released wheel has it: compiled against Spark 3.5, where that is set up."""
-    built = tmp_path_factory.mktemp("jar") / "lake-metastore-spark.jar"
-    jar.build(ROOT / "spark_extension/src", spark_of("3.5" if LINES["3.5"].exists() else "4"), built)
+    home = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        home = home.parent  # that of all processes of the run
+    built = home / "lake-metastore-spark.jar"
+    with (home / "jar.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            jar.build(ROOT / "spark_extension/src", spark_of("3.5" if LINES["3.5"].exists() else "4"), built)
     return built
 
 

@@ -8,13 +8,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lake.client.lake_types import DataFile, from_millis
 from lake.spark.session_client import extension_class
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.lake import LakeTable, Writing
+
+
+def check_session(spark: SparkSession) -> None:
+    """Raises NoExtension for a session that can't write lake tables."""
+    _writes(spark)
 
 
 class WrittenRows(NamedTuple):
@@ -107,12 +112,16 @@ def _written(
         "event_time": event_time and event_time.lower(),
     }
     data: Any = rows._jdf
-    write = getattr(extension_class(rows.sparkSession, "TableWrites"), method)
+    write = getattr(_writes(rows.sparkSession), method)
     answer = json.loads(write(data.sparkSession(), data.queryExecution().analyzed(), json.dumps(asked)))
     if "unfit" in answer:
         raise UnfitRows(answer["unfit"])
     files = [_received(each) for each in answer["files"]]
     return WrittenRows(files, answer["rows"], answer["rows_of"], answer["least_event_time"], answer["read_groups"])
+
+
+def _writes(spark: SparkSession) -> Any:
+    return extension_class(spark, "TableWrites")
 
 
 def _sent(file: DataFile) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from lake.client.lake_types import EVERYWHERE, AsOf, Completion, DataFile, Schem
 from lake.protocol.lake import TableReference
 from lake.spark import hudi_tables
 from lake.spark.hadoop_files import HadoopFiles
-from lake.spark.jvm_writer import write_files
-from lake.spark.session_client import check_extension, lake_table
+from lake.spark.jvm_writer import check_session, write_files
+from lake.spark.session_client import lake_table
 from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.store_assignment import assigned
 from lake.spark.table_schema import LakeColumns, columns_of, is_hudi, quoted, stored_columns, widened
@@ -165,7 +165,7 @@ def _write_files(
     lake = plan.lake
     known = columns_of(rows.sparkSession, plan.schema, to_write=True)
     columns = LakeColumns(StructType([*known.data, *plan.fresh]), known.keys)
-    check_extension(rows.sparkSession)
+    check_session(rows.sparkSession)
     if plan.event_time is not None:
         _check_event_time(lake, columns, plan.event_time)
     position = None if based_on is None else lake.position_of(based_on)

@@ -45,11 +45,11 @@ def check_extension(spark: SparkSession) -> None:
 
 
 def extension_class(spark: SparkSession, name: str) -> Any:
-    """A class of the extension, by Py4J. Raises NoExtension."""
-    check_extension(spark)
+    """A class of the extension, by Py4J: the session has the jar, if not the extension's rules. Raises NoExtension."""
     jvm: Any = spark._jvm
     found = getattr(jvm.lake.metastore.spark, name)
     if isinstance(found, JavaPackage):
+        check_extension(spark)
         raise NoExtension("the session's extension is of an earlier version than this client: give both the same")
     return found
 

@@ -93,7 +93,8 @@ def test_the_warehouse_is_the_servers(metastore_server: MetastoreServer, lake: L
         configure(PySparkSession.builder, "lake:1")
 
 
-@pytest.mark.parametrize("line", [pytest.param("3.5", marks=pytest.mark.long), "4"])
+@pytest.mark.long
+@pytest.mark.parametrize("line", ["3.5", "4"])
 def test_it_is_built_once(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", str(spark_of(line)))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

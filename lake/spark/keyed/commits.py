@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame
 
 from lake.client.lake_types import EVERYWHERE, AsOf, Completion, Moment, Schema, StreamBatch, from_millis
 from lake.spark.hadoop_files import HadoopFiles
-from lake.spark.jvm_writer import write_buckets
+from lake.spark.jvm_writer import check_session, write_buckets
 from lake.spark.keyed.batches import prepare
-from lake.spark.session_client import check_extension, lake_table
+from lake.spark.session_client import lake_table
 from lake.spark.written import Written, refresh_listings
 from lake.tables.keyed_tables import layout_of
 from lake.tables.keyed_writes import Action, Commit, KeyedOperation, check_operation, committed, completion_of
@@ -64,7 +64,7 @@ class KeyedWrite:
 
         Other options are those of `write`.
         """
-        check_extension(rows.sparkSession)
+        check_session(rows.sparkSession)
         self._replaces = operation in ("overwrite", "replace_partitions")
         if not self._replaces:
             check_operation(layout_of(lake.name, schema, "").table, operation, event_time)

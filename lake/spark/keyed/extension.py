@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from lake.client.lake_types import DataFile, Moment, Schema, to_millis
 from lake.protocol import lake as wire
 from lake.protocol.services import METHODS
-from lake.spark.session_client import extension_class, metastore_uri
+from lake.spark.session_client import check_extension, extension_class, metastore_uri
 from lake.spark.table_schema import columns_of
 from lake.tables.lake import LakeTable
 
@@ -143,6 +143,7 @@ def _frame(spark: SparkSession, method: str, request: Mapping[str, Any]) -> Data
 
 def _call(spark: SparkSession, method: str, request: Mapping[str, Any]) -> Any:
     """What a method of the extension answers. An exception of the metastore's is raised as this client raises it."""
+    check_extension(spark)
     extension = extension_class(spark, _CLASS)
     try:
         return getattr(extension, method)(spark._jsparkSession, json.dumps(request))

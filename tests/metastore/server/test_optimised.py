@@ -38,6 +38,7 @@ def servers(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Ite
             assert "internal error" not in Path(each.log).read_text()
 
 
+@pytest.mark.long
 def test_answers_are_the_same(servers: list[MetastoreServer]) -> None:
     usual, optimised = servers
     db = "story"
