@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import lake
-from lake.spark.jar import extension_jar
+from lake.spark.jar import EXTENSION_CLASS, extension_jar
 from tests.deploy.candidate_lake import Installation
 from tests.deploy.public_names import public_names
 from tests.spark.session import SparkSession
@@ -57,8 +57,8 @@ def server_on(url: str, environment: dict[str, str] | None = None) -> MetastoreS
 
 def used(server: MetastoreServer, scratch: Path, *uses: Callable[[Installation], Any]) -> list[Any]:
     """Starts a server and Spark, and returns what some uses of the installation return."""
-    # With the extension's writer, but without its catalog: Spark reads what Hive's readers do.
-    settings = {"spark_jars": str(extension_jar())}
+    # With the extension, but without its catalog: Spark reads what Hive's readers do.
+    settings = {"spark_jars": str(extension_jar()), "spark_sql_extensions": EXTENSION_CLASS}
     with server, SparkSession("4", server.uri, str(PLACE / "warehouse"), scratch, **settings) as spark:
         installation = Installation(server.uri, PLACE, spark)
         with contextlib.closing(installation):

@@ -10,6 +10,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -110,5 +113,22 @@ final class ColumnNames {
             found = found.add(new StructField(stored, each.dataType(), true, each.metadata()));
         }
         return found;
+    }
+
+    /** A type whose fields have no metadata, such as the ids that Parquet's files have. */
+    static DataType withoutIds(DataType type) {
+        if (type instanceof StructType) {
+            StructType found = new StructType();
+            for (StructField each : ((StructType) type).fields()) {
+                found = found.add(each.name(), withoutIds(each.dataType()), each.nullable());
+            }
+            return found;
+        } else if (type instanceof ArrayType) {
+            return new ArrayType(withoutIds(((ArrayType) type).elementType()), ((ArrayType) type).containsNull());
+        } else if (type instanceof MapType) {
+            MapType map = (MapType) type;
+            return new MapType(withoutIds(map.keyType()), withoutIds(map.valueType()), map.valueContainsNull());
+        }
+        return type;
     }
 }

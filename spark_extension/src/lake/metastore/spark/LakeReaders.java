@@ -135,9 +135,12 @@ final class LakeReaders implements PartitionReaderFactory {
         return new FileReaders(columns, found);
     }
 
-    /** Reads whole files, or parts of them. {@code all}: the columns that files may have; {@code columns}: what is read. */
+    /** Reads whole files, or parts of them. {@code given}: the columns that files may have; {@code wanted}: what is read. */
     static ParquetPartitionReaderFactory parquet(
-            SparkSession session, StructType all, StructType columns, StructType partitions, Filter[] filters) {
+            SparkSession session, StructType given, StructType wanted, StructType partitions, Filter[] filters) {
+        // Columns are found by the names that they have in a file, which an earlier version may have written without ids.
+        StructType all = (StructType) ColumnNames.withoutIds(given);
+        StructType columns = (StructType) ColumnNames.withoutIds(wanted);
         SQLConf conf = Catalogs.state(session).conf();
         Configuration hadoop = Catalogs.state(session).newHadoopConf();
         Catalogs.setParquetSettings(hadoop, conf);
