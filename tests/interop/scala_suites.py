@@ -54,11 +54,3 @@ def outcomes(
     with suppress(subprocess.TimeoutExpired):
         java.run([*command, *runner, *named], directory, directory / "suite.log", seconds=SECONDS)
     return suites.junit((directory / "reports").glob("TEST-*.xml"))
-
-
-def compile(program: Path, sources: Path, class_path: Sequence[Path], target: Path) -> None:
-    """Puts the classes of all Scala files below `sources` into `target`. The class path has Scala's compiler."""
-    target.mkdir()
-    jars = os.pathsep.join(map(str, class_path))
-    command = [str(program), "-Xss8m", "-cp", jars, "scala.tools.nsc.Main", "-d", str(target), "-cp", jars]
-    subprocess.run([*command, *sorted(map(str, sources.rglob("*.scala")))], check=True)
