@@ -5,14 +5,18 @@ meet it: `hive.metastore.uris`, and the replaced object `TestHiveContext`, which
 warehouse. With `--target hive` neither is there, and Spark runs Hive's server within itself, as a control.
 """
 
+import os
+import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
 
-from tests.interop import java, scala_suites, suites
+from tests.interop import java, suites
+from tests.support.jvm import SMALL
 from tests.support.server import MetastoreServer
 
 VERSION = "4.0.1"
@@ -92,6 +96,22 @@ GROUPS = {
 #: Where the class path has the rows of the tables that tests share, and the schemas that tests name by their files.
 FILES = ("data/files/", "schemaWith")
 CLASSES = {name: group for group, names in GROUPS.items() for name in names}
+OPENED = [
+    *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
+    *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
+    *("sun.security.action", "sun.util.calendar"),
+]
+LOG = """
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = spark.log
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{HH:mm:ss} %p %c{1} %m%n%ex
+"""
+SECONDS = 1500
 
 
 class Suite:
@@ -123,9 +143,10 @@ class Suite:
         warehouse, temporary = directory / "warehouse", directory / "tmp"
         warehouse.mkdir(parents=True)
         temporary.mkdir()
+        (directory / "log4j2.properties").write_text(LOG)
         self._extract_files(directory)
         if self._control:
-            return self._run_with(group, [], {"java.io.tmpdir": str(temporary)})
+            return self._run_with(group, [directory], {"java.io.tmpdir": str(temporary)})
         classes = directory / "classes"
         java.compile(self._program, SOURCES, self._class_path, classes)
         # As Hive says where its warehouse is, and as Spark sets up its own metastore.
@@ -143,7 +164,7 @@ class Suite:
                 "interop.warehouse": str(warehouse),
                 "spark.hadoop.hive.metastore.uris": server.uri,
             }
-            return self._run_with(group, [classes], properties)
+            return self._run_with(group, [directory, classes], properties)
 
     def _extract_files(self, directory: Path) -> None:
         """Puts the files that tests name where they are found: LOAD DATA and Avro's serde read none out of a jar."""
@@ -152,9 +173,23 @@ class Suite:
             archive.extractall(directory, (name for name in archive.namelist() if name.startswith(FILES)))
 
     def _run_with(self, group: str, first: list[Path], properties: dict[str, str]) -> dict[str, list[suites.Outcome]]:
-        names = [f"{PACKAGE}.{name}" for name in GROUPS[group] if name in self._wanted]
         directory = self._directory / group
-        return scala_suites.outcomes(self._program, [*first, *self._class_path], directory, names, properties)
+        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+        properties = {
+            "spark.testing": "true",
+            "spark.test.home": str(directory),
+            "derby.system.home": str(directory),
+            "jdk.reflect.useDirectMethodHandle": "false",
+            **properties,
+        }
+        options = [*opened, *SMALL, "-Xmx2g", "-Xss4m", *(f"-D{key}={value}" for key, value in properties.items())]
+        command = [str(self._program), *options, "-cp", os.pathsep.join(map(str, [*first, *self._class_path]))]
+        runner = ["org.scalatest.tools.Runner", "-R", str(directory), "-u", "reports", "-oWDF"]
+        named = [argument for name in GROUPS[group] if name in self._wanted for argument in ("-s", f"{PACKAGE}.{name}")]
+        # What came to its end in time has its report.
+        with suppress(subprocess.TimeoutExpired):
+            java.run([*command, *runner, *named], directory, directory / "suite.log", seconds=SECONDS)
+        return suites.junit((directory / "reports").glob("TEST-*.xml"))
 
 
 def _site(settings: dict[str, str]) -> str:

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from lake.spark import jar
 from tests.interop import pyspark
-from tests.spark.session import LINES, ROOT, SparkError, SparkSession, require
+from tests.spark.session import LINES, ROOT, SparkError, SparkSession
 from tests.support.server import MetastoreServer
 
 VERSIONS = ("4.0.5", "4.1.4", "4.2.1")
@@ -56,16 +55,6 @@ rows = rows.selectExpr("value AS id", "'x' AS dt").writeStream.trigger(available
 rows.option("checkpointLocation", tempfile.mkdtemp()).toTable("s").awaitTermination()
 result = spark.table("s").count()
 """
-
-
-@pytest.fixture(scope="module")
-def released_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The jar as a released wheel has it: compiled against Spark 3.5."""
-    require("3.5")
-    built = tmp_path_factory.mktemp("jar") / "lake-metastore-spark.jar"
-    (package,) = LINES["3.5"].parents[1].glob("lib/python*/site-packages/pyspark")
-    jar.build(ROOT / "spark_extension/src", package, built)
-    return built
 
 
 @pytest.fixture(scope="module")
