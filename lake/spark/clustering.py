@@ -12,17 +12,22 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from lake.client.lake_types import DataFile
 from lake.spark.hadoop_files import HadoopFiles
-from lake.spark.lake_writing import COMMITTER, written_files
 from lake.spark.row_order import FILE, KEY, PLACE, along
 from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.store_assignment import as_stored
-from lake.spark.table_schema import columns_of, quoted, stored_columns
+from lake.spark.table_schema import LakeColumns, columns_of, quoted, stored_columns
 from lake.tables.clustering_runs import Job, Rewriting
 from lake.tables.keyed.files import link_files, remove_files
 from lake.tables.lake import Writing
 
 _TASK = "_metastore_task"
 _NAME = "_metastore_name"
+
+_COMMITTER = {
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+"""Tasks that ran twice or died leave nothing behind: only the files of the attempts that Spark took are moved."""
 
 
 def rewrite(spark: SparkSession, writing: Writing, job: Job) -> list[DataFile]:
@@ -42,9 +47,46 @@ def rewrite(spark: SparkSession, writing: Writing, job: Job) -> list[DataFile]:
     if sorted_by:
         together = together.sortWithinPartitions(*sorted_by)
     wanted = [*stored_columns(job.schema, columns.data), *(sf.col(quoted(key)) for key in keys)]
-    writer = as_stored(together.select(*wanted)).write.mode("append").options(**COMMITTER)
+    writer = as_stored(together.select(*wanted)).write.mode("append").options(**_COMMITTER)
     writer.partitionBy(*keys).parquet(writing.directory)
-    return written_files(spark, writing, columns, None)
+    return written_files(spark, writing, columns)
+
+
+def written_files(spark: SparkSession, writing: Writing, columns: LakeColumns) -> list[DataFile]:
+    """The files that Spark's job left, with the number of their rows: one job more, which reads footers."""
+    directory = HadoopFiles(spark)
+    # What a task that nobody waits for may still be writing lies below a hidden directory.
+    there = directory.found(writing.directory, ".parquet")
+    found = [each for each in there if not each.path.startswith("_temporary/")]
+    staged = [SnapshotFile(f"{writing.directory}/{each.path}", each.size, "") for each in found]
+    measured = (
+        data_frame(spark, staged, columns.data, StructType())
+        .select(sf.col("_metadata.file_path").alias("uri"))
+        .groupBy("uri")
+        .count()
+        .collect()
+        if staged
+        else []
+    )
+    in_files = {row.uri: row["count"] for row in measured}
+    spelled = [directory.spellings(f"{writing.directory}/{each.path}") for each in found]
+    names = next((each for each in zip(*spelled, strict=True) if in_files.keys() <= set(each)), None)
+    if names is None and in_files:
+        raise AssertionError(f"Spark read a file {min(in_files)} that it had not been given")
+    files = []
+    for each, name_of in zip(found, names or [""] * len(found), strict=True):
+        partition, _, name = each.path.rpartition("/")
+        files.append(
+            DataFile(
+                partition=partition,
+                file_group=name.removesuffix(".parquet"),
+                slice=writing.instant.timestamp,
+                path=f"{writing.path}/{each.path}",
+                size=each.size,
+                rows=in_files.get(name_of, 0),
+            )
+        )
+    return files
 
 
 class SessionFiles:
@@ -62,9 +104,7 @@ class SessionFiles:
 
     def remove_files(self, uris: Sequence[str]) -> None:
         remove_files([each for each in uris if each.startswith("file:")])
-        for each in uris:
-            if not each.startswith("file:"):
-                self._hadoop.remove(each)
+        self._hadoop.remove_all(each for each in uris if not each.startswith("file:"))
 
 
 def _rows(spark: SparkSession, job: Job, data: StructType) -> DataFrame:

@@ -1,5 +1,6 @@
 """Files and directories as a Spark session reaches them: through Hadoop, with the session's own settings."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
@@ -43,6 +44,11 @@ class HadoopFiles:
         """Removes a file, or a directory with all below it."""
         path = self._path(location)
         self._file_system(path).delete(path, True)
+
+    def remove_all(self, locations: Iterable[str]) -> None:
+        """As `remove`, for several."""
+        for each in locations:
+            self.remove(each)
 
     def copy(self, source: str, target: str) -> None:
         """Copies a file. Raises FileNotFoundError without it, OSError if it can't be done."""

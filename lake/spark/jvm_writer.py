@@ -116,7 +116,7 @@ def _written(
     answer = json.loads(write(data.sparkSession(), data.queryExecution().analyzed(), json.dumps(asked)))
     if "unfit" in answer:
         raise UnfitRows(answer["unfit"])
-    files = [_received(each) for each in answer["files"]]
+    files = [received(each) for each in answer["files"]]
     return WrittenRows(files, answer["rows"], answer["rows_of"], answer["least_event_time"], answer["read_groups"])
 
 
@@ -143,7 +143,8 @@ def _sent(file: DataFile) -> dict[str, Any]:
     return found
 
 
-def _received(file: Mapping[str, Any]) -> DataFile:
+def received(file: Mapping[str, Any]) -> DataFile:
+    """A file that the extension has written, as its `WrittenFile` describes it."""
     times = {name: from_millis(file[name]) if name in file else None for name in ("min_event_time", "max_event_time")}
     statistics = file["statistics"].encode() if "statistics" in file else None
     return DataFile(**{**file, **times, "statistics": statistics})

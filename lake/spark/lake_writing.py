@@ -10,30 +10,26 @@ fails, nobody sees a row of it. Tables of Hudi's are written by Hudi.
 """
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DateType, StructField, StructType, TimestampNTZType, TimestampType
 
-from lake.client.lake_types import EVERYWHERE, AsOf, Completion, DataFile, Schema, StreamBatch, from_millis
+from lake.client.lake_types import EVERYWHERE, AsOf, Completion, DataFile, Schema, StreamBatch
 from lake.protocol.lake import TableReference
 from lake.spark import hudi_tables
 from lake.spark.hadoop_files import HadoopFiles
 from lake.spark.jvm_writer import check_session, write_files
 from lake.spark.session_client import lake_table
-from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.store_assignment import assigned
 from lake.spark.table_schema import LakeColumns, columns_of, is_hudi, quoted, stored_columns, widened
 from lake.spark.written import Written, refresh_listings
 from lake.tables.keyed.errors import UnfitRows
-from lake.tables.lake import LakeTable, Writing
+from lake.tables.lake import LakeTable
 from lake.tables.late_rows import complete_batch
-
-logger = logging.getLogger(__name__)
 
 Operation: TypeAlias = Literal[
     "append", "overwrite", "replace_partitions", "upsert", "delete", "merge", "update_columns"
@@ -43,12 +39,6 @@ _BY_KEY = frozenset({"upsert", "delete", "merge", "update_columns"})
 """The operations of keyed tables alone."""
 
 _ACTIONS = {"append": "commit", "overwrite": "replacecommit", "replace_partitions": "replacecommit"}
-
-COMMITTER = {
-    "mapreduce.fileoutputcommitter.algorithm.version": "1",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-}
-"""Tasks that ran twice or died leave nothing behind: only the files of the attempts that Spark took are moved."""
 
 
 def write(
@@ -176,12 +166,9 @@ def _write_files(
         written = write_files(
             fitted, lake, writing, stored, columns.key_names, event_time=plan.event_time, options=options
         )
-        files = written.files
-        done, made = complete_batch(writing, _completion(plan, files), plan.schema.properties)
-        left_out = {each.path for each in files} - {each.path for each in made.added}
-        for path in sorted(left_out):  # which nobody would ever remove
-            HadoopFiles(rows.sparkSession).remove(writing.directory + path.removeprefix(writing.path))
-        files = list(made.added)
+        remove = HadoopFiles(rows.sparkSession).remove_all
+        done, made = complete_batch(writing, _completion(plan, written.files), plan.schema.properties, remove=remove)
+        files = made.added
     refresh_listings(rows.sparkSession, lake)
     if done.batch_repeated:
         return Written(None, 0, 0, 0, [])
@@ -225,65 +212,6 @@ def _fitted(rows: DataFrame, table: str, schema: Schema, columns: LakeColumns) -
         *stored_columns(schema, columns.data),
         *(sf.col(quoted(each.name)).cast("string").alias(each.name.lower()) for each in columns.keys),
     )
-
-
-def _event_millis(columns: LakeColumns, name: str) -> str:
-    """The milliseconds since 1970 of a column's times, in SQL.
-
-    Dates and times without a time zone are those of UTC, as for all writers, whatever the session's time zone is.
-    """
-    [kind] = [each.dataType for each in columns.data if each.name.lower() == name.lower()]
-    column = quoted(name)
-    if isinstance(kind, DateType):
-        return f"unix_date({column}) * 86400000L"
-    if isinstance(kind, TimestampNTZType):
-        seconds = f"hour({column}) * 3600L + minute({column}) * 60L"
-        fraction = f"cast(extract(SECOND FROM {column}) * 1000 AS BIGINT)"
-        return f"unix_date(cast({column} AS DATE)) * 86400000L + ({seconds}) * 1000L + {fraction}"
-    return f"unix_millis({column})"
-
-
-def written_files(
-    spark: SparkSession, writing: Writing, columns: LakeColumns, event_time: str | None
-) -> list[DataFile]:
-    """The files that Spark's job left, with what is in them: one job more, which reads footers and event times."""
-    directory = HadoopFiles(spark)
-    # What a task that nobody waits for may still be writing lies below a hidden directory.
-    there = directory.found(writing.directory, ".parquet")
-    found = [each for each in there if not each.path.startswith("_temporary/")]
-    staged = [SnapshotFile(f"{writing.directory}/{each.path}", each.size, "") for each in found]
-    millis = sf.expr("cast(null as bigint)" if event_time is None else _event_millis(columns, event_time))
-    measured = (
-        data_frame(spark, staged, columns.data, StructType())
-        .select(sf.col("_metadata.file_path").alias("uri"), millis.alias("millis"))
-        .groupBy("uri")
-        .agg(sf.count(sf.lit(1)), sf.min("millis"), sf.max("millis"))
-        .collect()
-        if staged
-        else []
-    )
-    in_files = {uri: (count, first, last) for uri, count, first, last in measured}
-    spelled = [directory.spellings(f"{writing.directory}/{each.path}") for each in found]
-    names = next((each for each in zip(*spelled, strict=True) if in_files.keys() <= set(each)), None)
-    if names is None and in_files:
-        raise AssertionError(f"Spark read a file {min(in_files)} that it had not been given")
-    files = []
-    for each, name_of in zip(found, names or [""] * len(found), strict=True):
-        count, first, last = in_files.get(name_of, (0, None, None))
-        partition, _, name = each.path.rpartition("/")
-        files.append(
-            DataFile(
-                partition=partition,
-                file_group=name.removesuffix(".parquet"),
-                slice=writing.instant.timestamp,
-                path=f"{writing.path}/{each.path}",
-                size=each.size,
-                rows=count,
-                min_event_time=None if first is None else from_millis(first),
-                max_event_time=None if last is None else from_millis(last),
-            )
-        )
-    return files
 
 
 def _completion(plan: _Plan, files: Sequence[DataFile]) -> Completion:

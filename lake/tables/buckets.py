@@ -6,10 +6,10 @@ Readers and writers of all kinds go through here, so that rows are merged by one
 import json
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -519,32 +519,6 @@ def by_bucket(files: Iterable[DataFile]) -> dict[Bucket, list[DataFile]]:
 def in_partitions(files: Mapping[Bucket, Sequence[DataFile]], file_group: str) -> dict[str, Sequence[DataFile]]:
     """The files of a bucket number by the partitions that have some."""
     return {bucket.partition: some for bucket, some in files.items() if bucket.file_group == file_group}
-
-
-def sent(file: DataFile) -> str:
-    """A file as a text, for those that come from other processes; `received` reads it."""
-    return json.dumps({name: _plain(value) for name, value in file._asdict().items() if value is not None})
-
-
-def received(text: str) -> DataFile:
-    values: dict[str, Any] = json.loads(text)
-    for name, read in _READ.items():
-        if name in values:
-            values[name] = read(values[name])
-    return DataFile(**values)
-
-
-_READ: Mapping[str, Callable[[str], object]] = {
-    "statistics": bytes.fromhex,
-    "min_event_time": datetime.fromisoformat,
-    "max_event_time": datetime.fromisoformat,
-}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, bytes):
-        return value.hex()
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _narrowed(schema: pa.Schema, rows: pa.Table) -> pa.Schema:

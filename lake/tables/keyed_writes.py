@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -35,8 +34,6 @@ from lake.tables.late_rows import complete_batch
 
 if TYPE_CHECKING:
     from lake.tables.lake import LakeTable, Writing
-
-logger = logging.getLogger(__name__)
 
 KeyedOperation: TypeAlias = Literal["upsert", "delete", "merge", "update_columns"]
 
@@ -239,10 +236,10 @@ def committed(actions: Sequence[Action], heartbeat_seconds: float, batch: Stream
                     for each, writing in zip(actions, writings, strict=True)
                 ]
                 if len(actions) == 1:
+                    only = actions[0]
                     completed, completion = complete_batch(
-                        writings[0], completions[0], actions[0].properties, actions[0].rows
+                        writings[0], completions[0], only.properties, only.rows, remove=only.remove
                     )
-                    _remove_left(actions[0], writings[0], completions[0], completion)
                     done, completions = [completed], [completion]
                 else:
                     done = client.complete(
@@ -258,20 +255,6 @@ def committed(actions: Sequence[Action], heartbeat_seconds: float, batch: Stream
             if number == MAX_ATTEMPTS or any(each.read_position is not None for each in actions):
                 raise
     raise AssertionError("the last attempt returns or raises")
-
-
-def _remove_left(action: Action, writing: "Writing", written: Completion, completed: Completion) -> None:
-    """Removes files of rows that came too late and are dropped, of which the metastore never learns.
-
-    What can't be removed is logged: it takes room, and nobody reads it.
-    """
-    kept = {each.path for each in (*completed.added, *(completed.changelog or ()))}
-    left = [each.path for each in (*written.added, *(written.changelog or ())) if each.path not in kept]
-    try:
-        if left:
-            action.remove([writing.directory + path.removeprefix(writing.path) for path in left])
-    except Exception as error:  # whatever the storage raises: the rows are written
-        logger.warning("can't clear up %s: %s", writing.directory, str(error).split("\n", 1)[0])
 
 
 def completion_of(

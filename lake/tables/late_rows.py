@@ -4,7 +4,8 @@ The metastore routes by `partition.late-rows`, and finds in the transaction of a
 ready since: then nothing has changed, and the rows are routed again.
 """
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
 
 if TYPE_CHECKING:
     from lake.tables.lake import Writing
+
+logger = logging.getLogger(__name__)
 
 MOST_REFUSALS = 20
 """How often a completion may be refused because further partitions turned ready, before the batch fails."""
@@ -25,7 +28,7 @@ class LateRowsRefused(UserError):
     """A batch can't be brought to an end; the message says why. Nothing of it was written."""
 
 
-def is_routed(properties: Mapping[str, str]) -> bool:
+def _is_routed(properties: Mapping[str, str]) -> bool:
     """Whether partitions of a table with these properties turn ready later than they are added."""
     return properties.get(COMMIT_MODE, CommitMode.NONE).strip().lower() != CommitMode.NONE
 
@@ -35,16 +38,19 @@ def complete_batch(
     completion: Completion,
     properties: Mapping[str, str],
     rows: Callable[[], Mapping[str, int]] | None = None,
+    *,
+    remove: Callable[[Sequence[str]], None],
 ) -> tuple[Completed, Completion]:
     """Completes the instant of a micro-batch; returns what became of it, and what it brought after routing.
 
     `properties`: the table's. `rows`: the batch's rows by partition; by default those of its files. Of files that go to
-    another partition, the names must be unique in the batch. Raises LateRowsRefused, and what a completion raises.
+    another partition, the names must be unique in the batch. `remove`: removes files by their URIs, for those of rows
+    that are dropped, of which the metastore never learns. Raises LateRowsRefused, and what a completion raises.
     """
     replaces = bool(completion.replaced_partitions)
     if replaces or completion.batch is None:
         return writing.complete(completion), completion
-    if not is_routed(properties):
+    if not _is_routed(properties):
         completion = replace(completion, keeps_ready=True)
         done = writing.complete(completion)
         if done.already_ready:
@@ -60,12 +66,26 @@ def complete_batch(
         routed = _routed(completion, routes, counted)
         done = writing.complete(routed)
         if not done.already_ready:
+            _remove_left(writing, completion, routed, remove)
             return done, routed
         refused = [*done.already_ready]
     raise LateRowsRefused(
         f"{writing.table.name}: the batch was refused {MOST_REFUSALS} times, because partitions turned ready that it"
         f" wrote to; the last ones: {', '.join(refused)}"
     )
+
+
+def _remove_left(
+    writing: "Writing", written: Completion, completed: Completion, remove: Callable[[Sequence[str]], None]
+) -> None:
+    """Removes the files that a completion left out. What can't be removed is logged: nobody reads it."""
+    kept = {each.path for each in (*completed.added, *(completed.changelog or ()))}
+    left = [each.path for each in (*written.added, *(written.changelog or ())) if each.path not in kept]
+    try:
+        if left:
+            remove([writing.directory + path.removeprefix(writing.path) for path in left])
+    except Exception as error:  # whatever the storage raises: the rows are written
+        logger.warning("can't clear up %s: %s", writing.directory, str(error).split("\n", 1)[0])
 
 
 def _rows_of(completion: Completion) -> dict[str, int]:

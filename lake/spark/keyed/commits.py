@@ -83,7 +83,8 @@ class KeyedWrite:
         name = "replacecommit" if self._replaces else "deltacommit" if merges else "commit"
         position = None if self._based_on is None else self._lake.position_of(self._based_on)
         properties = self._prepared.schema.properties
-        return Action(self._lake, name, self._attempt, position, properties, lambda: self._rows_of, self._remove)
+        remove = HadoopFiles(self._prepared.rows.sparkSession).remove_all
+        return Action(self._lake, name, self._attempt, position, properties, lambda: self._rows_of, remove)
 
     def result(self, commit: Commit) -> Written:
         """What the commit has written."""
@@ -127,8 +128,3 @@ class KeyedWrite:
             replaced |= {*self._lake.partitions()} if prepared.schema.keys else {""}
             where = EVERYWHERE
         return dataclasses.replace(made, replaced_partitions=sorted(replaced), replaced_where=where)
-
-    def _remove(self, uris: Sequence[str]) -> None:
-        files = HadoopFiles(self._prepared.rows.sparkSession)
-        for each in uris:
-            files.remove(each)

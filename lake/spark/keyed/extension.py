@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lake.client.lake_types import DataFile, Moment, Schema, to_millis
-from lake.protocol import lake as wire
 from lake.protocol.services import METHODS
+from lake.spark.jvm_writer import received
 from lake.spark.session_client import check_extension, extension_class, metastore_uri
 from lake.spark.table_schema import columns_of
 from lake.tables.lake import LakeTable
@@ -111,7 +111,7 @@ def compacted(spark: SparkSession, lake: LakeTable, work: "Work", *, uri: str | 
         "path": work.writer.path,
     }
     answer = _call(spark, "compact", {**_described(spark, lake, work.schema, work.position, uri), **request})
-    return [DataFile.of(_file(each)) for each in json.loads(answer)]
+    return [received(each) for each in json.loads(answer)]
 
 
 def _described(spark: SparkSession, lake: LakeTable, schema: Schema, position: int, uri: str | None) -> dict[str, Any]:
@@ -130,11 +130,6 @@ def _described(spark: SparkSession, lake: LakeTable, schema: Schema, position: i
         # Spark's own copies of the columns are in `columns`.
         "properties": {name: value for name, value in schema.properties.items() if not name.startswith("spark.sql.")},
     }
-
-
-def _file(given: Mapping[str, Any]) -> wire.DataFile:
-    statistics = given["statistics"]
-    return wire.DataFile(**{**given, "statistics": None if statistics is None else statistics.encode()})
 
 
 def _frame(spark: SparkSession, method: str, request: Mapping[str, Any]) -> DataFrame:

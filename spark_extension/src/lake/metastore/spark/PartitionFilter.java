@@ -8,6 +8,9 @@ import java.util.function.IntPredicate;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.sources.AlwaysTrue;
 import org.apache.spark.sql.sources.And;
 import org.apache.spark.sql.sources.EqualNullSafe;
@@ -21,6 +24,7 @@ import org.apache.spark.sql.sources.LessThan;
 import org.apache.spark.sql.sources.LessThanOrEqual;
 import org.apache.spark.sql.sources.Or;
 import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
 
 /** Which partitions an overwrite replaces: conditions that compare partition columns with values. */
 final class PartitionFilter {
@@ -46,6 +50,19 @@ final class PartitionFilter {
     /** Whether a partition of some name is meant. */
     boolean holdsFor(String partition) {
         return condition.test(partition);
+    }
+
+    /** That of a resolved condition; null if it says something else, too. */
+    static PartitionFilter of(LakeTable table, Expression condition) {
+        Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(folded(condition), true);
+        return filter.isDefined() ? of(table, filter.get()) : null;
+    }
+
+    /** A condition with values where it has expressions that have them: Spark casts the values of a partition. */
+    private static Expression folded(Expression expression) {
+        return expression.foldable() && !(expression instanceof Literal)
+                ? new Literal(expression.eval(null), expression.dataType())
+                : (Expression) expression.mapChildren(PartitionFilter::folded);
     }
 
     /** Null if the filters say something else, too. */

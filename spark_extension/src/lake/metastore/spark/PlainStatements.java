@@ -6,21 +6,17 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute$;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.catalog.UnresolvedCatalogRelation;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.TruncateTable;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
-import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import scala.Option;
 
@@ -48,7 +44,7 @@ final class PlainStatements {
                         table.name() + " has no primary-key, by which rows are changed: INSERT OVERWRITE its partitions with"
                                 + " what they are to be, or write the rows into a table with a primary-key");
             case "OverwriteByExpression":
-                if (plan.resolved() && !isOfPartitions((Expression) plan.productElement(1), table)) {
+                if (plan.resolved() && PartitionFilter.of(table.lake, (Expression) plan.productElement(1)) == null) {
                     throw Errors.analysis(
                             table.name() + " has no primary-key: whole partitions are replaced, by conditions that compare"
                                     + " columns which partition it with values");
@@ -122,14 +118,9 @@ final class PlainStatements {
                 ResolvedTable$.MODULE$.create(catalog, PlainTable.identifier(table.lake.identifier()), table));
     }
 
-    private static boolean isOfPartitions(Expression condition, PlainTable table) {
-        Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(Replacements.folded(condition), true);
-        return filter.isDefined() && PartitionFilter.of(table.lake, new Filter[] {filter.get()}) != null;
-    }
-
     /** A DELETE is an overwrite of partitions by nothing. */
     private static LogicalPlan deleted(Expression condition, PlainTable table) {
-        if (!isOfPartitions(condition, table)) {
+        if (PartitionFilter.of(table.lake, condition) == null) {
             throw Errors.analysis(
                     table.name() + " has no primary-key: DELETE takes whole partitions, by conditions that compare columns"
                             + " which partition it with values. To delete other rows, INSERT OVERWRITE the partitions with those"
@@ -144,7 +135,7 @@ final class PlainStatements {
                         + String.join(", ", columns) + " WHERE false";
         try {
             LogicalPlan parsed = Catalogs.state(SparkSession.active()).sqlParser().parsePlan(statement);
-            return parsed.mapExpressions(each -> withCondition(each, named(condition)));
+            return parsed.mapExpressions(each -> withCondition(each, Replacements.qualified(condition, "")));
         } catch (ParseException error) {
             throw Errors.rethrow(error);
         }
@@ -154,13 +145,6 @@ final class PlainStatements {
         return expression instanceof UnresolvedAttribute && ((UnresolvedAttribute) expression).name().equals(CONDITION)
                 ? condition
                 : (Expression) expression.mapChildren(child -> withCondition(child, condition));
-    }
-
-    /** A condition whose columns are found again by their names. */
-    private static Expression named(Expression expression) {
-        return expression instanceof Attribute
-                ? UnresolvedAttribute$.MODULE$.apply(Catalogs.quoted(((Attribute) expression).name())[0])
-                : (Expression) expression.mapChildren(PlainStatements::named);
     }
 
     private static LogicalPlan withTable(LogicalPlan statement, PlainTable table) {

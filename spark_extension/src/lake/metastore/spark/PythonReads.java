@@ -1,13 +1,8 @@
 package lake.metastore.spark;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -30,13 +25,11 @@ import scala.Option;
  * the id. Which position is read, and a lease on that, is the caller's business.
  */
 public final class PythonReads {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     private PythonReads() {}
 
     /** The rows of a keyed table at a position. */
     public static Dataset<Row> rows(SparkSession session, String request) {
-        JsonNode given = parsed(request);
+        JsonNode given = Json.parsed(request);
         return session.withActive(
                 () -> {
                     LakeTable table = table(session, given);
@@ -49,7 +42,7 @@ public final class PythonReads {
 
     /** The changes of a keyed table up to its position. */
     public static Dataset<Row> changes(SparkSession session, String request) {
-        JsonNode given = parsed(request);
+        JsonNode given = Json.parsed(request);
         return session.withActive(
                 () -> {
                     LogicalPlan relation =
@@ -67,7 +60,7 @@ public final class PythonReads {
      * another statement.
      */
     public static Dataset<Row> query(SparkSession session, String request) {
-        JsonNode given = parsed(request);
+        JsonNode given = Json.parsed(request);
         ReadPoint point =
                 given.hasNonNull("moment")
                         ? ReadPoint.moment(given.get("moment").asLong())
@@ -79,20 +72,20 @@ public final class PythonReads {
 
     /** Merges the files of a plan's buckets. Answers the new files. */
     public static String compact(SparkSession session, String request) {
-        JsonNode given = parsed(request);
+        JsonNode given = Json.parsed(request);
         BucketWriter.Target target =
                 new BucketWriter.Target(
                         given.get("instant").asText(), given.get("directory").asText(), given.get("path").asText(), null);
         Set<List<String>> planned = new HashSet<>();
-        given.get("buckets").forEach(each -> planned.add(texts(each)));
+        given.get("buckets").forEach(each -> planned.add(Json.texts(each)));
         List<WrittenFile> files =
                 session.withActive(
                         () -> {
                             LakeTable table = table(session, given);
                             return Compaction.merged(session, table, table.decided(), target, planned);
                         });
-        ArrayNode answer = JSON.createArrayNode();
-        files.forEach(each -> answer.add(described(each)));
+        ArrayNode answer = Json.MAPPER.createArrayNode();
+        files.forEach(each -> answer.add(each.json(Json.MAPPER)));
         return answer.toString();
     }
 
@@ -102,25 +95,24 @@ public final class PythonReads {
             return null;
         }
         Metastore.Refused refused = (Metastore.Refused) error;
-        ObjectNode answer = JSON.createObjectNode();
+        ObjectNode answer = Json.MAPPER.createObjectNode();
         answer.put("method", refused.method);
         answer.put("field", refused.field);
-        answer.set("values", JSON.valueToTree(refused.values()));
+        answer.set("values", Json.MAPPER.valueToTree(refused.values()));
         return answer.toString();
     }
 
     private static LakeTable table(SparkSession session, JsonNode given) {
         StructType columns = (StructType) DataType.fromJson(given.get("columns").toString());
-        List<String> keys = texts(given.get("keys"));
-        Map<String, String> properties = new HashMap<>();
-        given.get("properties").fields().forEachRemaining(each -> properties.put(each.getKey(), each.getValue().asText()));
+        List<String> keys = Json.texts(given.get("keys"));
+        Map<String, String> properties = Json.properties(given.get("properties"));
         TableIdentifier name =
                 new TableIdentifier(given.get("table").asText(), Option.apply(given.get("database").asText()));
         Selection selection =
                 new Selection(
-                        text(given, "filter"),
-                        texts(given.get("partitions")),
-                        given.hasNonNull("groups") ? new HashSet<>(texts(given.get("groups"))) : null,
+                        Json.text(given, "filter"),
+                        Json.texts(given.get("partitions")),
+                        given.hasNonNull("groups") ? new HashSet<>(Json.texts(given.get("groups"))) : null,
                         given.path("base_files").asBoolean(),
                         true,
                         given.path("is_latest").asBoolean());
@@ -129,47 +121,9 @@ public final class PythonReads {
                 new V1Table(Catalogs.described(name, columns, keys, properties)),
                 KeyedTable.of(properties, keys),
                 given.get("id").asLong(),
-                text(given, "catalog"),
+                Json.text(given, "catalog"),
                 given.get("position").asLong(),
                 given.get("uncommitted").asBoolean() || Relations.isDecorated(name),
                 selection);
-    }
-
-    private static ObjectNode described(WrittenFile file) {
-        ObjectNode found = JSON.createObjectNode();
-        found.put("partition", file.partition);
-        found.put("fileGroup", file.fileGroup);
-        found.put("slice", file.slice);
-        found.put("path", file.path);
-        found.put("kind", file.kind);
-        found.put("size", file.size);
-        found.put("rows", file.rows < 0 ? null : file.rows);
-        found.put("minEventTime", file.minEventTime);
-        found.put("maxEventTime", file.maxEventTime);
-        found.set("columns", JSON.valueToTree(file.columns));
-        found.put("statistics", file.statistics == null ? null : new String(file.statistics, StandardCharsets.UTF_8));
-        return found;
-    }
-
-    private static JsonNode parsed(String request) {
-        try {
-            return JSON.readTree(request);
-        } catch (JsonProcessingException error) {
-            throw new IllegalArgumentException(error);
-        }
-    }
-
-    private static String text(JsonNode given, String name) {
-        return given.hasNonNull(name) ? given.get(name).asText() : null;
-    }
-
-    /** The texts of an array; null for null. */
-    private static List<String> texts(JsonNode array) {
-        if (array == null || array.isNull()) {
-            return null;
-        }
-        List<String> found = new ArrayList<>();
-        array.forEach(each -> found.add(each.asText()));
-        return found;
     }
 }

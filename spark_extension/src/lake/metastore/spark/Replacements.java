@@ -7,14 +7,10 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
-import org.apache.spark.sql.sources.Filter;
-import scala.Option;
 
 /**
  * INSERT INTO … REPLACE WHERE, and {@code writeTo(…).overwrite(…)}, by a condition that leaves some rows of a partition. It
@@ -33,8 +29,7 @@ final class Replacements {
         if (condition.equals(Literal.TrueLiteral())) {
             return null;
         }
-        Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(folded(condition), true);
-        if (filter.isDefined() && PartitionFilter.of(table, new Filter[] {filter.get()}) != null) {
+        if (PartitionFilter.of(table, condition) != null) {
             return null;
         }
         if (!table.keyed.takesUpdates()) {
@@ -66,13 +61,6 @@ final class Replacements {
         }
     }
 
-    /** A resolved condition with values where it has expressions that have them: Spark casts the values of a partition. */
-    static Expression folded(Expression expression) {
-        return expression.foldable() && !(expression instanceof Literal)
-                ? new Literal(expression.eval(null), expression.dataType())
-                : (Expression) expression.mapChildren(Replacements::folded);
-    }
-
     private static LogicalPlan withRows(LogicalPlan plan, LogicalPlan rows) {
         if (plan instanceof UnresolvedRelation && ((UnresolvedRelation) plan).tableName().equals(ROWS)) {
             return rows;
@@ -96,7 +84,8 @@ final class Replacements {
         return (Expression) expression.mapChildren(child -> withConditions(child, condition));
     }
 
-    private static Expression qualified(Expression expression, String qualifier) {
+    /** A condition whose columns are found again by their names. {@code qualifier}: what comes before these. */
+    static Expression qualified(Expression expression, String qualifier) {
         if (expression instanceof Attribute) {
             String[] quoted = Catalogs.quoted(((Attribute) expression).name());
             return UnresolvedAttribute$.MODULE$.apply(qualifier + quoted[0]);

@@ -1,13 +1,10 @@
 package lake.metastore.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -23,7 +20,6 @@ import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.CommandExecutionMode$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.types.DataType;
@@ -35,8 +31,6 @@ import scala.Option;
  * lake.spark.write} and what is made of it. Requests and answers are JSON, see lake/spark/jvm_writer.py.
  */
 public final class TableWrites {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     private TableWrites() {}
 
     /**
@@ -45,18 +39,17 @@ public final class TableWrites {
      * @param rows an analysed plan of the table's columns, in lower case and in their types, and the marks of a feed
      * @return the files, and counts; or as {@code unfit} why the rows can't be written
      */
-    public static String keyed(SparkSession session, LogicalPlan rows, String request) throws IOException {
-        JsonNode given = JSON.readTree(request);
-        List<String> partitions = texts(given.get("partition_columns"));
-        Map<String, String> properties = new HashMap<>();
-        given.get("properties").fields().forEachRemaining(each -> properties.put(each.getKey(), each.getValue().asText()));
+    public static String keyed(SparkSession session, LogicalPlan rows, String request) {
+        JsonNode given = Json.parsed(request);
+        List<String> partitions = Json.texts(given.get("partition_columns"));
+        Map<String, String> properties = Json.properties(given.get("properties"));
         KeyedTable keyed = KeyedTable.of(properties, partitions);
         BucketWriter.Definition definition =
                 new BucketWriter.Definition(
                         given.get("name").asText(), keyed, ColumnNames.of(properties), columns(given.get("columns")));
         JsonNode instant = given.get("instant");
         BucketWriter.Wanted wanted = new BucketWriter.Wanted(given.get("replaces").asBoolean(), false, false, "replace");
-        Set<String> updated = given.hasNonNull("updated") ? new LinkedHashSet<>(texts(given.get("updated"))) : null;
+        Set<String> updated = given.hasNonNull("updated") ? new LinkedHashSet<>(Json.texts(given.get("updated"))) : null;
         GivenTable table =
                 new GivenTable(
                         definition.name,
@@ -87,12 +80,11 @@ public final class TableWrites {
      * @param rows an analysed plan of the columns of files, and of the texts of those that partition the table
      * @return as {@link #keyed}
      */
-    public static String plain(SparkSession session, LogicalPlan rows, String request) throws IOException {
-        JsonNode given = JSON.readTree(request);
+    public static String plain(SparkSession session, LogicalPlan rows, String request) {
+        JsonNode given = Json.parsed(request);
         JsonNode instant = given.get("instant");
-        List<String> partitions = texts(given.get("partition_columns"));
-        Map<String, String> options = new HashMap<>();
-        given.get("options").fields().forEachRemaining(each -> options.put(each.getKey(), each.getValue().asText()));
+        List<String> partitions = Json.texts(given.get("partition_columns"));
+        Map<String, String> options = Json.properties(given.get("options"));
         StructType stored = columns(given.get("columns"));
         GivenTable table =
                 new GivenTable(
@@ -109,13 +101,13 @@ public final class TableWrites {
     }
 
     private static String written(SparkSession session, LogicalPlan rows, GivenTable table, JsonNode instant)
-            throws IOException {
+            {
         LogicalPlan append =
                 StreamRules.PlanRule.byName(
                         DataSourceV2Relation$.MODULE$.create(
                                 table, Option.apply(new GivenTable.Functions()), Option.empty()),
                         rows);
-        ObjectNode answer = JSON.createObjectNode();
+        ObjectNode answer = Json.MAPPER.createObjectNode();
         try {
             Catalogs.state(session)
                     .executePlan(append, CommandExecutionMode$.MODULE$.ALL())
@@ -123,7 +115,7 @@ public final class TableWrites {
         } catch (Throwable error) {
             Throwable cause = cause(error);
             if (cause instanceof Errors.UnfitRows) {
-                return JSON.writeValueAsString(answer.put("unfit", cause.getMessage()));
+                return answer.put("unfit", cause.getMessage()).toString();
             }
             throw Errors.rethrow(cause);
         }
@@ -133,13 +125,13 @@ public final class TableWrites {
         PendingInstant.removeOthers(
                 Catalogs.state(session).newHadoopConf(), instant.get("directory").asText(), kept);
         ArrayNode files = answer.putArray("files");
-        written.files.forEach(file -> files.add(file.json(JSON)));
+        written.files.forEach(file -> files.add(file.json(Json.MAPPER)));
         answer.put("rows", written.rows);
-        answer.set("rows_of", JSON.valueToTree(written.rowsOf));
-        answer.set("read_groups", JSON.valueToTree(written.readGroups));
+        answer.set("rows_of", Json.MAPPER.valueToTree(written.rowsOf));
+        answer.set("read_groups", Json.MAPPER.valueToTree(written.readGroups));
         Long least = written.leastEventTimes.get(SourceTimes.UNNAMED);
         answer.put("least_event_time", least);
-        return JSON.writeValueAsString(answer);
+        return answer.toString();
     }
 
     /** What made a write fail: rows that don't fit if it was that, else what Spark says without "writing job aborted". */
@@ -158,7 +150,7 @@ public final class TableWrites {
                 instant.get("timestamp").asText(),
                 instant.get("directory").asText(),
                 instant.get("path").asText(),
-                given.hasNonNull("event_time") ? given.get("event_time").asText() : null);
+                Json.text(given, "event_time"));
     }
 
     private static LakeTable.Snapshot snapshot(JsonNode given) {
@@ -169,12 +161,6 @@ public final class TableWrites {
 
     private static StructType columns(JsonNode given) {
         return ((StructType) DataType.fromJson(given.asText())).asNullable();
-    }
-
-    private static List<String> texts(JsonNode given) {
-        List<String> found = new ArrayList<>();
-        given.forEach(each -> found.add(each.asText()));
-        return found;
     }
 
     /** Makes the writers of tasks. */

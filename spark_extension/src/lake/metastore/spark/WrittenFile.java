@@ -81,7 +81,7 @@ final class WrittenFile implements Serializable {
                 other, fileGroup, slice, path, kind, size, rows, minEventTime, maxEventTime, columns, statistics);
     }
 
-    /** As lake/tables/buckets.py has a file in a text. */
+    /** As lake/spark/jvm_writer.py reads it. */
     ObjectNode json(ObjectMapper mapper) {
         ObjectNode found = mapper.createObjectNode();
         found.put("partition", partition).put("file_group", fileGroup).put("slice", slice).put("path", path);
