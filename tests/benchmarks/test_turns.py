@@ -39,6 +39,7 @@ def answering(*lengths: int) -> Iterator[int]:
         server.shutdown()
 
 
+@pytest.mark.long
 def test_a_long_reply_changes_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if (reason := java_client.why_not()) is not None:
         pytest.skip(reason)

@@ -179,6 +179,7 @@ class TestServe:
             assert server.stop() == 0
         assert server.output == [f"metastore ready {server.uri}\n"]
 
+    @pytest.mark.long
     def test_log_lines_as_json(self, tmp_path: Path, postgres_url: str) -> None:
         with MetastoreServer(tmp_path / "data", "--database-url", postgres_url, "--log-format", "json") as server:
             output("status", "--uri", server.uri)
@@ -231,6 +232,7 @@ class TestDatabase:
         expected = f"{migrations.head()} (up to date)\n"
         assert output("db", "current", "--data-dir", str(server.data_dir)) == expected
 
+    @pytest.mark.long
     def test_an_external_one(self, postgres_url: str) -> None:
         head = migrations.head()
         assert output("db", "current", "--database-url", postgres_url) == f"no schema (this version needs {head})\n"
@@ -241,6 +243,7 @@ class TestDatabase:
         make_newer(postgres_url)
         assert "upgrade the server" in complaint("db", "upgrade", "--database-url", postgres_url)
 
+    @pytest.mark.sampled(4)
     @pytest.mark.parametrize(
         ("change", "reason"),
         [

@@ -63,6 +63,7 @@ def logged_in(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> Non
         monkeypatch.setenv(name, value)
 
 
+@pytest.mark.long
 def test_commands_log_in(server: MetastoreServer, variables: dict[str, str], tmp_path: Path) -> None:
     found = json.loads(output("status", "--uri", server.uri, "--json", **variables))
     assert (found["authentication"], found["encryption"]) == ("plain", "TLS")

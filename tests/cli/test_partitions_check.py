@@ -113,6 +113,7 @@ def test_repair_sets_files_aside_and_drops_what_an_engine_added(metastore_server
         assert lake.scan().to_arrow().to_pylist() == [{"id": 1, "v": 1, "part": "x"}]
 
 
+@pytest.mark.long
 def test_what_a_repair_refuses(metastore_server: MetastoreServer) -> None:
     with LakeClient(metastore_server.uri) as client:
         lake = make_table(client, {}, COLUMNS)

@@ -70,6 +70,7 @@ def test_one_that_would_break_running_servers(prepare: Prepare, tmp_path: Path, 
         old.start()
 
 
+@pytest.mark.long
 def test_one_that_may_not_upgrade(prepare: Prepare, tmp_path: Path, postgres_url: str) -> None:
     new = NextVersion(tmp_path / "next", compatible=True)
     migrations.upgrade(postgres_url)
@@ -78,6 +79,7 @@ def test_one_that_may_not_upgrade(prepare: Prepare, tmp_path: Path, postgres_url
         server.start()
 
 
+@pytest.mark.long
 def test_it_gives_way_to_who_uses_a_table(tmp_path: Path, postgres_url: str, engine: Engine) -> None:
     new = NextVersion(tmp_path / "next", compatible=True)
     migrations.upgrade(postgres_url)

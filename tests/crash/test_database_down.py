@@ -63,6 +63,7 @@ def test_external_database_stops_and_starts(tmp_path: Path, postgres: EmbeddedPo
         assert len(clients[0].get_all_tables("d")) == 1 + len(clients)
 
 
+@pytest.mark.long
 def test_first_call_of_a_connection_is_repeated(
     tmp_path: Path, postgres: EmbeddedPostgres, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -82,6 +83,7 @@ def test_first_call_of_a_connection_is_repeated(
             assert names.result(60) == ["ds=1"]
 
 
+@pytest.mark.long
 def test_server_needs_its_database_to_start(tmp_path: Path, postgres: EmbeddedPostgres) -> None:
     """A database that is down when the server starts is an error in one line, not a server that hangs."""
     server = MetastoreServer(tmp_path / "data", "--database-url", postgres.url)
@@ -95,6 +97,7 @@ def test_server_needs_its_database_to_start(tmp_path: Path, postgres: EmbeddedPo
         assert client.get_all_databases() == ["default"]
 
 
+@pytest.mark.long
 def test_processes_that_start_meanwhile(tmp_path: Path, postgres: EmbeddedPostgres) -> None:
     """They are started again until the database is back, with a line for each time and no traceback."""
     with Receiver() as receiver:
@@ -116,6 +119,7 @@ def test_processes_that_start_meanwhile(tmp_path: Path, postgres: EmbeddedPostgr
             wait_until(lambda: bool(receiver.requests), 120, "the webhook is served")
 
 
+@pytest.mark.long
 def test_embedded_database_is_killed(tmp_path: Path) -> None:
     with MetastoreServer(tmp_path / "data") as server:
         clients = [ThriftClient(server.host, server.port, timeout=20) for _ in range(8)]

@@ -188,6 +188,7 @@ def test_change_columns(server: MetastoreServer, race: Race) -> None:
     race(act, check)
 
 
+@pytest.mark.long
 def test_drop_database(server: MetastoreServer, race: Race) -> None:
     """What is added to a table while its database is dropped goes with it, or comes too late."""
     url = running_url(server.data_dir)

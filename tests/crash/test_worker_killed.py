@@ -4,6 +4,7 @@ import random
 import time
 from pathlib import Path
 
+import pytest
 from thrift.transport.TTransport import TTransportException
 
 from lake.protocol.connection.thrift_client import ThriftClient
@@ -15,6 +16,7 @@ from tests.support.waiting import wait_until
 WORKERS = 2
 
 
+@pytest.mark.long
 def test_only_the_dead_worker_s_clients_notice(tmp_path: Path) -> None:
     with MetastoreServer(tmp_path / "data", "--workers", str(WORKERS)) as server:
         victim = processes.workers(server)[0]

@@ -133,6 +133,7 @@ def client_alone(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFacto
     return directory
 
 
+@pytest.mark.long
 def test_the_client_brings_nothing_of_the_servers(client_alone: Path) -> None:
     found = _run(str(client_alone / "bin/python"), *PIP[1:], "list", "--format", "freeze")
     installed = {canonicalize_name(line.split("==")[0]) for line in found.split()}

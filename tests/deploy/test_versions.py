@@ -127,6 +127,7 @@ def server(upgraded_url: str, tmp_path: Path) -> Iterator[MetastoreServer]:
         yield started
 
 
+@pytest.mark.long
 def test_a_server_passes_events_of_a_newer_one_on(server: MetastoreServer, upgraded_url: str) -> None:
     """While both serve one database."""
     added = NewEvent(EventType("SPLIT_TABLE"), 1_000, Origin(), "hive", "d", "t", 1, {"version": 1, "parts": 2})

@@ -53,6 +53,7 @@ def dispatcher(*options: str, **environment: str) -> "Iterator[subprocess.Popen[
         process.wait(20)
 
 
+@pytest.mark.long
 def test_a_storm(tmp_path: Path) -> None:
     """Writers go on while outlets' processes, Redis and the server are killed."""
     dice = random.Random(5)

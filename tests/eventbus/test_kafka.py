@@ -84,6 +84,7 @@ def test_records(client: ThriftClient, broker: KafkaServer) -> None:
             assert body["data"]["payload"] == json.loads(event.payload)
 
 
+@pytest.mark.long
 def test_nothing_is_lost_while_kafka_hangs_or_the_server_dies(
     server: MetastoreServer, client: ThriftClient, broker: KafkaServer
 ) -> None:
@@ -155,6 +156,7 @@ def test_options_in_either_form() -> None:
     }
 
 
+@pytest.mark.long
 def test_a_log_that_was_put_back_without_a_trace(postgres_url: str, tmp_path: Path, broker: KafkaServer) -> None:
     """The newest records tell; from then on records are of another epoch."""
     topic = "restored"

@@ -147,6 +147,7 @@ def test_what_is_no_listener(place: str, message: str) -> None:
     assert message in complaint("outlets", "run", "--event-listeners", place, "--database-url", "postgresql://x/y")
 
 
+@pytest.mark.long
 def test_a_server_does_not_start_without_its_listeners(tmp_path: Path) -> None:
     server = MetastoreServer(tmp_path / "data", "--workers", "1", "--pre-event-listeners", f"{HOOKS}:missing")
     with pytest.raises(ServerDidNotStart) as error:
@@ -155,6 +156,7 @@ def test_a_server_does_not_start_without_its_listeners(tmp_path: Path) -> None:
     assert "Traceback" not in str(error.value)
 
 
+@pytest.mark.long
 def test_an_outlet_that_the_settings_do_not_name() -> None:
     said = complaint("outlets", "run", "--outlet", "webhook:nobody", "--database-url", "postgresql://x/y")
     assert said == "Error: the settings name no outlet 'webhook:nobody'; there are: none"

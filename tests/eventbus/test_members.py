@@ -205,6 +205,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.long
 @example([("change", 0)] * 7 + [("join", 0), ("stall", 0), ("poll", 1)])
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)

@@ -4,6 +4,8 @@ import re
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.subscriptions import subscribe
 from tests.eventbus.changes import make
@@ -13,6 +15,7 @@ from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 
 
+@pytest.mark.long
 def test_groups_and_outlets(tmp_path: Path) -> None:
     with Receiver() as receiver:
         receiver.answers = {"t0": 500}

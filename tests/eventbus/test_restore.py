@@ -152,6 +152,7 @@ def test_redis_and_all_subscribers(postgres_url: str, tmp_path: Path, streams: R
                 assert each.poll() == []
 
 
+@pytest.mark.long
 def test_webhooks_learn_of_the_epoch(postgres_url: str, tmp_path: Path) -> None:
     """What has the number of an event that is undone has another id, and an event tells from where on."""
     backup = tmp_path / "backup"
@@ -181,6 +182,7 @@ def test_webhooks_learn_of_the_epoch(postgres_url: str, tmp_path: Path) -> None:
         assert ids[:4] == ["1", "2", "3", "4"]
 
 
+@pytest.mark.long
 def test_an_operator_declares_an_epoch(postgres_url: str, tmp_path: Path) -> None:
     """Groups are notified once; after a move that lost nothing nobody is."""
     server = MetastoreServer(tmp_path / "data", "--workers", "1", "--database-url", postgres_url)
@@ -205,6 +207,7 @@ def test_an_operator_declares_an_epoch(postgres_url: str, tmp_path: Path) -> Non
             assert [each.database for each in take(group, 9)] == [None, "f", "f"]
 
 
+@pytest.mark.long
 def test_a_copy_that_lost_nothing(postgres_url: str, tmp_path: Path) -> None:
     """Where it was declared, the copy's servers find nothing to tell."""
     server = MetastoreServer(tmp_path / "data", "--workers", "1", "--database-url", postgres_url)

@@ -43,6 +43,7 @@ def commit(client: ThriftClient, table: str, *days: str) -> None:
     client.lake_commit_partitions(CommitPartitionsRequest(TableReference(None, "shop", table), names))
 
 
+@pytest.mark.long
 def test_runs_once_when_all_three_are_ready(server: MetastoreServer, client: ThriftClient) -> None:
     lake(client)
     made: list[str] = []

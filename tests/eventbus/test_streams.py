@@ -242,6 +242,7 @@ def test_members_are_told_what_they_have(streams: RedisServer) -> None:
             two.call(taken[0], "PING")
 
 
+@pytest.mark.long
 def test_a_stream_for_each_database(tmp_path: Path) -> None:
     options = ("--workers", "1", "--event-streams", "database", "--redis-url")
     with (
@@ -273,6 +274,7 @@ def test_a_stream_for_each_database(tmp_path: Path) -> None:
             assert len(found) == 3
 
 
+@pytest.mark.long
 def test_redis_down_and_back(tmp_path: Path) -> None:
     """Killed, it comes back with what it has; empty, it gets everything anew; followers miss nothing."""
     streams = RedisServer(tmp_path / "redis")  # which isn't there yet

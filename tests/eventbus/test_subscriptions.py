@@ -302,6 +302,7 @@ def test_a_group_is_deleted_by_hand(server: MetastoreServer, client: ThriftClien
     assert complaint("events", "groups", "delete", db, "--uri", server.uri) == f"Error: there is no group {db}"
 
 
+@pytest.mark.long
 def test_nobody_is_kept_waiting_while_the_metastore_is_away(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def client(server: MetastoreServer) -> Iterator[ThriftClient]:
         yield client
 
 
+@pytest.mark.long
 def test_cloud_events(client: ThriftClient, receiver: Receiver) -> None:
     """The attributes that CloudEvents 1.0 requires, and a signature that receivers can compute."""
     make(client, "clouds", 2)

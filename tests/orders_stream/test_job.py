@@ -100,6 +100,7 @@ def test_generate_write_and_prove(metastore_server: MetastoreServer, client: Thr
     assert sources == {"shard-0", "shard-1", "shard-2"}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -33,6 +33,7 @@ SETTINGS = settings(
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_answers_are_the_same(pair: Pair, family: str) -> None:
     """The same scripts in every run; the one that fails is shortened in a bounded number of plays."""

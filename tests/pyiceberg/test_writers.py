@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections import Counter
 
+import pytest
 from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, NestedField, StringType
@@ -21,6 +22,7 @@ RETRIES = {
 }
 
 
+@pytest.mark.long
 def test_no_append_is_lost(
     metastore_server: MetastoreServer, catalog: HiveCatalog, namespace: str, client: ThriftClient
 ) -> None:

@@ -142,6 +142,7 @@ def test_records_of_kept_replies_are_written_together_and_in_order(tmp_path: Pat
     assert len(planned) == 1
 
 
+@pytest.mark.long
 def test_records_reach_the_outlet_too(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     with RedisServer(tmp_path / "redis") as redis:
@@ -161,6 +162,7 @@ def test_records_reach_the_outlet_too(tmp_path: Path) -> None:
     assert found == records(path)
 
 
+@pytest.mark.long
 def test_records_reach_a_topic_of_kafka(tmp_path: Path) -> None:
     kafka = pytest.importorskip("tests.support.kafka")
     path = tmp_path / "audit.log"

@@ -138,6 +138,7 @@ def test_many_objects_and_strange_ones() -> None:
     assert audit_of("lake_get_watermark", reference)[0] == "spark.shop.orders"
 
 
+@pytest.mark.long
 def test_logins_tokens_and_grants_in_a_servers_log(tmp_path: Path) -> None:
     users, path = tmp_path / "users", tmp_path / "audit.log"
     for name in ("root", "ann"):

@@ -188,6 +188,7 @@ RANDOM_POLICIES = [
 ]
 
 
+@pytest.mark.long
 @given(st.data())
 @settings(max_examples=30, deadline=None)
 def test_lists_are_decided_like_each_object_of_them(

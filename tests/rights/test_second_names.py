@@ -165,6 +165,7 @@ def compare(swept: Sweep, cases: list[Case], chosen: random.Random) -> None:
     assert wrong == []
 
 
+@pytest.mark.sampled(2)
 def test_a_sample(swept: Sweep) -> None:
     seed = os.environ.get("SEED") or str(random.randrange(10**9))
     print(f"SEED={seed}")

@@ -151,6 +151,7 @@ def made(spark: SparkSession, table: str, properties: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_files_say_their_calendar_and_have_no_checksums(spark: SparkSession, database: str) -> None:
     table = f"{database}.t"
     made(spark, table, "'bucket' = '1'")

@@ -60,6 +60,7 @@ def test_a_repair_does_not_publish(spark: SparkSession, lake: Lake, database: st
     assert lake.states(database, "t") == {"dt=open": False, "dt=ready": True}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("static")
 def test_a_static_overwrite_leaves_entries_without_files(
     spark: SparkSession, lake: Lake, database: str, layout: str

@@ -149,6 +149,7 @@ def test_scopes_with_tables_of_hive(spark: SparkSession, readable: str, table: s
     assert answer(spark, readable, query, table) == expected
 
 
+@pytest.mark.long
 def test_a_recursive_cte(spark: SparkSession, readable: str) -> None:
     if spark.line == "3.5":
         pytest.skip("Spark 3.5 has none")

@@ -135,6 +135,7 @@ result = sorted([row.id, row._change_type] for row in found)
     assert spark.python(changes) == [[3, "insert"], *updated]
 
 
+@pytest.mark.long
 def test_statements_that_read_the_table_are_refused(spark: SparkSession, database: str, lake: Lake, meet: Meet) -> None:
     table = f"{database}.t"
     made(spark, table, "'bucket' = '1'")

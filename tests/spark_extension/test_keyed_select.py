@@ -89,6 +89,7 @@ def test_column_families_in_any_partition(spark: SparkSession, database: str) ->
     assert rows(spark, f"SELECT * FROM {table}") == [[1, "a", "b", partition]]
 
 
+@pytest.mark.long
 def test_views_see_later_writes(spark: SparkSession, customers: str) -> None:
     spark.sql(f"CREATE VIEW {customers}_view AS SELECT id FROM {customers}")
     write(spark, customers, "id bigint, name string", [(9, "z")])
@@ -312,6 +313,7 @@ def test_what_is_known_after_a_clean(spark: SparkSession, database: str) -> None
     assert rows(spark, changelogs) == [[at, "", "bucket-00000", 1 if at == 1 else 2, True] for at in (1, 2, 3)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["SELECT 1L AS id, 'x' AS Name", "SELECT * FROM {0}"])
 def test_save_as_table_does_not_replace_a_keyed_table(spark: SparkSession, customers: str, source: str) -> None:
     rows_before = rows(spark, f"SELECT * FROM {customers}")

@@ -148,6 +148,7 @@ def test_partitions(spark: SparkSession, days: str) -> None:
         spark.sql(f"INSERT INTO {days} VALUES (9, 'z', date'2026-01-01', '')")
 
 
+@pytest.mark.long
 def test_rows_of_a_condition_are_replaced(spark: SparkSession, table: str, days: str) -> None:
     spark.sql(f"INSERT INTO {table} REPLACE WHERE n >= 2 VALUES (3, 'C', 4), (4, 'd', 3)")
     assert both(spark, table) == [[1, "a", 1], [3, "C", 4], [4, "d", 3]]
@@ -280,6 +281,7 @@ def test_explain_begins_no_instant(spark: SparkSession, table: str) -> None:
     assert instants(spark, table) == 1
 
 
+@pytest.mark.long
 def test_what_a_merge_engine_does_not_do_is_refused(spark: SparkSession, database: str) -> None:
     properties = {
         "sums": "'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum', 'ignore-delete' = 'true'",

@@ -68,6 +68,7 @@ def test_spark_sql(spark: SparkSession, readable: str, keyed: str, configuration
     assert [line for line in printed.splitlines() if line.isdigit()] == [*ANSWERS, "26"]
 
 
+@pytest.mark.long
 def test_jdbc(spark: SparkSession, readable: str, keyed: str, configuration: list[str], tmp_path: Path) -> None:
     home = str(spark_of(spark.line))
     port = free_port()

@@ -136,6 +136,7 @@ def test_rows_get_the_columns_of_the_table(
     assert spark.value(f"SELECT count(*) FROM {table}") == 1
 
 
+@pytest.mark.long
 def test_aggregates_are_upserted_or_replaced(
     spark: SparkSession, source: Source, make: Callable[[str, str], str]
 ) -> None:
@@ -370,6 +371,7 @@ def test_a_stream_reads_files_that_come(
     assert read(spark, table, tmp_path / "since", since="1") == [[[3, "c", "2026-01-01"]]]
 
 
+@pytest.mark.long
 def test_what_streams_of_tables_are_refused(
     spark: SparkSession, source: Source, make: Callable[[str, str], str], tmp_path: Path
 ) -> None:
@@ -461,6 +463,7 @@ def python(spark: SparkSession, code: str) -> Any:
     return spark.python(PYTHON.format(root=str(ROOT)) + code)
 
 
+@pytest.mark.long
 def test_python_mirrors_a_table(
     spark: SparkSession, lake: Lake, make: Callable[[str, str], str], tmp_path: Path
 ) -> None:

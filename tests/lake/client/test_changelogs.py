@@ -30,6 +30,7 @@ def test_histories(new_table: NewTable, producer: str, engine: str, kind: str) -
     run(new_table, engine, kind, 7, steps=10, producer=producer)
 
 
+@pytest.mark.sampled(4)
 @KINDS
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str) -> None:

@@ -107,6 +107,7 @@ def test_writers_at_once_lose_nothing(
     write_at_once(new_table({"primary-key": key, **_of_kind(engine, kind)}, COLUMNS), metastore_server)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_what_writers_at_once_look_up_is_what_was_there(
     new_table: NewTable, metastore_server: MetastoreServer, engine: str

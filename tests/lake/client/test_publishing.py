@@ -368,6 +368,7 @@ class Crowd:
         return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [pytest.param("copy-on-write", marks=pytest.mark.long), "merge-on-read"])
 def test_readers_of_directories_while_all_others_run(impatient: MetastoreServer, kind: str) -> None:
     """They see no key twice, miss no file, and read what a position was: of a partition, and without log files of all.

@@ -208,6 +208,7 @@ def test_many_random_histories(shop: Shop, seed: int) -> None:
     run_history(shop, seed, steps=20)
 
 
+@pytest.mark.long
 def test_an_instant_of_a_layer_is_undone_where_it_came_from(shop: Shop) -> None:
     filled(shop)
     runner = shop.runner()
@@ -229,6 +230,7 @@ def test_an_instant_of_a_layer_is_undone_where_it_came_from(shop: Shop) -> None:
     assert len(moments) == 1, "both are undone at one moment"
 
 
+@pytest.mark.long
 def test_rows_that_were_changed_since_are_named(shop: Shop) -> None:
     filled(shop)
     runner = shop.runner()

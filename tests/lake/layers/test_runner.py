@@ -147,6 +147,7 @@ def test_a_refresh_that_is_killed(shop: Shop, metastore_server: MetastoreServer,
     shop.check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", ["computed", pytest.param("begun", marks=LONG), "written"])
 def test_of_two_runners_one_looks_again(shop: Shop, stage: str) -> None:
     filled(shop)

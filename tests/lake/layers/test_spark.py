@@ -155,6 +155,7 @@ DIFFERING = {
 """Columns of different types are united and joined, a row makes several, and a condition guards a cast."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "names",
     [pytest.param(("by_price",), id="one"), pytest.param(tuple(DIFFERING), marks=pytest.mark.long, id="all")],
@@ -215,6 +216,7 @@ def checked():
 """
 
 
+@pytest.mark.long
 def test_sinks_and_expectations_on_spark(spark: SparkSession, database: str, tmp_path: Path) -> None:
     """A format of Spark's, and a function that gets DataFrames: each has what is new, and all of it once."""
     layers = Layers(spark, database, {})

@@ -8,6 +8,7 @@ import urllib.request
 from typing import Any
 
 import psutil
+import pytest
 
 from lake.tables.lake import LakeClient, LakeTable
 from tests.lake.maintenance.conftest import commits, merge_on_read, values
@@ -86,6 +87,7 @@ def test_it_serves_until_sigterm(server: MetastoreServer) -> None:
             process.kill()
 
 
+@pytest.mark.long
 def test_what_is_asked_wrongly(server: MetastoreServer) -> None:
     for arguments, said in (
         (("run", "--quota", "shop"), "not of the form"),

@@ -106,6 +106,7 @@ CURVED = (
 )
 
 
+@pytest.mark.long
 def test_a_curve_sorts_by_several_columns_alike(lake: Lake) -> None:
     """Each file has a part of the range of each column: a search by either reads some of the files alone."""
     table = lake.table("curved", "id BIGINT, x INT, y DATE, z STRING")
@@ -135,6 +136,7 @@ def test_a_curve_through_four_columns_loses_no_row(lake: Lake) -> None:
         assert lake.listed(table)[""] == list(range(10_000))
 
 
+@pytest.mark.long
 def test_odd_partitions_and_columns_stay(lake: Lake) -> None:
     """Names that need escapes, nulls, columns that came later, nested values."""
     odd = lake.table("odd", "id BIGINT, m MAP<STRING, INT>, day DATE, city STRING", "day, city")
@@ -155,6 +157,7 @@ write(rows, {odd.name!r}, add_columns=True)
     assert lake.spark.sql(f"SELECT id, m['a'], string(day), city, extra FROM {odd.name} ORDER BY id") == before
 
 
+@pytest.mark.long
 def test_increments_have_each_row_once(lake: Lake, table: LakeTable) -> None:
     lake.write(table, "rows_of([1])")
     lake.write(table, "rows_of([2])")

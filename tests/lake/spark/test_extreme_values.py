@@ -81,6 +81,7 @@ def test_all_values_come_through(lake: Lake, kind: str, seed: int) -> None:
     assert texts(copied.scan().to_arrow()) == wanted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS"])
 def test_old_dates_and_times_of_plain_tables(lake: Lake, stored: str) -> None:
     columns = "id BIGINT, day DATE, at TIMESTAMP, l ARRAY<STRUCT<at: TIMESTAMP>>"

@@ -76,6 +76,7 @@ def test_the_older_line_changes_rows(lake: Lake, hinting_session: Callable[[str]
     change_rows(older, keyed(older, table_type="copy-on-write"))
 
 
+@pytest.mark.long
 def test_texts_beside_a_delete_stay_as_they_are(lake: Lake, hinting_session: Callable[[str], SparkSession]) -> None:
     """A bucket's rows are a slice of what a task gets, of which the older line's pyarrow garbles texts in if_else."""
     older = Lake(hinting_session("3.5"), lake.client, lake.database)
@@ -511,6 +512,7 @@ def test_tables_that_others_made_are_read_and_written(lake: Lake) -> None:
         ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 def test_rows_move_between_partitions(lake: Lake, kind: str) -> None:
     """The key is unique over the whole table."""

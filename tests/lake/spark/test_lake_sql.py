@@ -69,6 +69,7 @@ def test_all_tables_are_read_as_of_one_moment(lake: Lake, tables: list[LakeTable
     assert Moment(instants[-1].moment or 0).number > 0
 
 
+@pytest.mark.long
 def test_names_are_found_wherever_they_are(lake: Lake, tables: list[LakeTable]) -> None:
     people, visits, _ = (each.name for each in tables)
     lake.run("spark.range(3).createOrReplaceTempView('seen')")
@@ -177,6 +178,7 @@ for each in range(2):
         lake.run(f"from lake.spark import sql\nsql(spark, 'SELECT * FROM {visits.name}', as_of=Moment({first}))")
 
 
+@pytest.mark.long
 def test_what_is_no_query_of_one_moment_is_refused(lake: Lake, tables: list[LakeTable]) -> None:
     people = tables[0].name
     for text, options, message in [

@@ -109,6 +109,7 @@ def write_all(metastore: Metastore, names: list[str], *, everything: bool) -> se
     return changed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0, *(pytest.param(each, marks=pytest.mark.long) for each in range(1, 8))])
 def test_writes_of_tables(metastore: Metastore, share: int) -> None:
     """An eighth of them is tried each time; a pair that is left out then has one of its siblings there."""
@@ -124,6 +125,7 @@ def test_writes_of_tables_and_all_that_is_read(metastore: Metastore, share: int)
     assert len(write_all(metastore, names, everything=True)) > 20
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "everything", [pytest.param(False, id="some-reads"), pytest.param(True, id="all-reads", marks=pytest.mark.long)]
 )

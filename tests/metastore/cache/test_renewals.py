@@ -71,6 +71,7 @@ def test_writers_whom_nobody_reads_after_make_no_replies(server: MetastoreServer
     assert settled(server, 2)["database"] == 2
 
 
+@pytest.mark.long
 def test_changes_of_others_count(url: str, server: MetastoreServer, client: ThriftClient, tmp_path: Path) -> None:
     value = client.get_table("d", "t")
     alter(client, value, 1)
@@ -85,6 +86,7 @@ def test_changes_of_others_count(url: str, server: MetastoreServer, client: Thri
             assert client.get_table("d", "t").parameters["mark"] == str(mark + 1)
 
 
+@pytest.mark.long
 def test_what_an_operator_changes_meanwhile_counts(url: str, client: ThriftClient) -> None:
     value = client.get_table("d", "t")
     alter(client, value, 1)

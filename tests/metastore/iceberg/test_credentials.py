@@ -269,6 +269,7 @@ def test_pyiceberg_writes_with_them(guarded: dict[str, Catalog], store: str) -> 
     assert ours.load_table("shop.written").scan().to_arrow() == rows
 
 
+@pytest.mark.long
 def test_none_without_a_role(rest: Catalog, tmp_path: Path) -> None:
     namespace = rest.namespace()
     body = {"name": "t", "schema": SCHEMA}

@@ -603,6 +603,7 @@ def run_history(lake: LakeClient, ours: RestCatalog, duck: Duck, kind: str, engi
         assert "compact" in str(error)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 def test_random_histories(lake: LakeClient, ours: RestCatalog, duck: Duck, kind: str) -> None:
     for seed, (engine, key) in enumerate((("latest", "id,part"), ("sequence", "id"))):

@@ -401,6 +401,7 @@ class Written:
         )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_random_changes(hive: Hive, duck: Duck, seed: int) -> None:
     """Whatever changes, the rows are those of now, and every snapshot keeps the rows that it had."""

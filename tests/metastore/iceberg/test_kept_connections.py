@@ -122,6 +122,7 @@ def test_some_are_kept(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(each._socket.isOpen() for each in found)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_between_requests(tmp_path: Path) -> None:
     """Neither a read nor a change fails: the connection is seen to have ended before anything is sent."""
     with MetastoreServer(tmp_path / "data", "--http-port", "0", "--workers", "1") as server:

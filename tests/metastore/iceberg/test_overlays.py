@@ -223,6 +223,7 @@ def check_all(table: LakeTable, ours: RestCatalog, duck: Duck) -> None:
         assert duck.rows(table, f"AT (VERSION => {number})") == own(table, number), f"at {number}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("engine", "key"), [("latest", "id,part"), ("sequence", "id")])
 def test_random_histories(lake: LakeClient, ours: RestCatalog, duck: Duck, engine: str, key: str) -> None:
     run_history(lake, ours, duck, engine, key, 5)

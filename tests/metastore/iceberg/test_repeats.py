@@ -256,6 +256,7 @@ def servers(url: str, directory: Path) -> Iterator[list[Catalog]]:
         yield [Catalog(first), Catalog(second)]
 
 
+@pytest.mark.long
 def test_another_server_knows(upgraded_url: str, tmp_path: Path) -> None:
     for each in "ab":
         (tmp_path / each).mkdir()

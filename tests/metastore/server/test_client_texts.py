@@ -38,6 +38,7 @@ def client(server: MetastoreServer) -> Iterator[ThriftClient]:
         yield client
 
 
+@pytest.mark.long
 def test_a_users_name_and_groups(client: ThriftClient) -> None:
     with pytest.raises(MetaException, match="the user's name has 20971520 characters; 256 are allowed"):
         client.set_ugi("u" * 20 * MB, [])

@@ -178,6 +178,7 @@ def test_slow_reader_loses_its_connection_and_frees_its_thread(tmp_path: Path) -
         assert outcomes == {"reply not delivered": 5}
 
 
+@pytest.mark.long
 def test_slow_reader_has_less_time_while_others_wait(tmp_path: Path) -> None:
     with StandIn(tmp_path / "data", threads=2) as server, contextlib.ExitStack() as stack:
         readers = [stack.enter_context(server.connect()) for _ in range(2)]
@@ -194,6 +195,7 @@ def test_slow_reader_has_less_time_while_others_wait(tmp_path: Path) -> None:
         assert (line["reason"], "others wait" in line["detail"]) == ("write_timeout", True)
 
 
+@pytest.mark.long
 def test_last_piece_that_nobody_reads_ends_the_connection(tmp_path: Path) -> None:
     """No thread waits for it, but the connection would stay for ever."""
     with StandIn(tmp_path / "data", write_timeout_seconds=1) as server, server.connect() as reader:
@@ -202,6 +204,7 @@ def test_last_piece_that_nobody_reads_ends_the_connection(tmp_path: Path) -> Non
         assert server.end_of(reader)["reason"] == "write_timeout"
 
 
+@pytest.mark.long
 def test_reader_that_is_slow_but_steady_gets_everything(tmp_path: Path) -> None:
     with StandIn(tmp_path / "data", write_timeout_seconds=1) as server, server.connect() as reader:
         reader.sendall(call("get_partitions", "db", "t", 60))

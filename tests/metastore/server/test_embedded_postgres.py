@@ -124,6 +124,7 @@ def test_an_initdb_that_was_killed_is_done_again(tmp_path: Path) -> None:
     assert not unfinished.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["x" * 120, "comma,in the name", "späce 'n quote"])
 def test_paths_that_sockets_or_urls_do_not_like(tmp_path: Path, name: str) -> None:
     with running(tmp_path / name) as url:

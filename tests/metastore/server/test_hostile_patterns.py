@@ -44,6 +44,7 @@ def table(database: str, name: str, *keys: str) -> Table:
     )
 
 
+@pytest.mark.long
 def test_a_subscriber_who_waits(server: MetastoreServer, client: ThriftClient) -> None:
     client.create_database(Database(name="waited"))
     last = client.lake_read_events(ReadEventsRequest(after=0)).last or 0

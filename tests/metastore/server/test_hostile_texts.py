@@ -150,6 +150,7 @@ def test_one_table_spelled_in_many_ways(upgraded_url: str, monkeypatch: pytest.M
     database.close()
 
 
+@pytest.mark.long
 def test_groups_of_one_who_asks(client: ThriftClient) -> None:
     assert client.get_privilege_set(TABLE, "u", [f"g{number}" for number in range(MAX_GROUPS)])
     with pytest.raises(MetaException, match="4097 groups"):

@@ -73,6 +73,7 @@ def look_for_table(server: MetastoreServer, name: str) -> None:
         client.get_table("default", name)
 
 
+@pytest.mark.long
 def test_only_the_leader_shows_what_concerns_all(start: Callable[..., MetastoreServer]) -> None:
     before = time.time()
     server = start()
@@ -92,6 +93,7 @@ def test_only_the_leader_shows_what_concerns_all(start: Callable[..., MetastoreS
     wait_until(lambda: two.families().keys() >= metrics._OF_LEADER.keys(), 30, "it shows all")
 
 
+@pytest.mark.long
 def test_requests_that_wait_for_a_thread_or_a_connection(start: Callable[..., MetastoreServer], engine: Engine) -> None:
     server = start()
     shown = Exposition(server)
@@ -113,6 +115,7 @@ def test_requests_that_wait_for_a_thread_or_a_connection(start: Callable[..., Me
     assert (shown.value(seconds) or 0) > before_seconds
 
 
+@pytest.mark.long
 def test_requests_that_wait_for_memory(start: Callable[..., MetastoreServer], engine: Engine) -> None:
     server = start("--max-request-memory", str(8 * MB))
     shown = Exposition(server)
@@ -133,6 +136,7 @@ def test_requests_that_wait_for_memory(start: Callable[..., MetastoreServer], en
     wait_until(lambda: shown.value("metastore_queued_requests", waiting_for="memory") == 0, 30, "nobody waits")
 
 
+@pytest.mark.long
 def test_pending_work(start: Callable[..., MetastoreServer], engine: Engine) -> None:
     shown = Exposition(start())
     names = ("metastore_pending_moves", "metastore_pending_publications")
@@ -153,6 +157,7 @@ def test_pending_work(start: Callable[..., MetastoreServer], engine: Engine) -> 
     wait_until(lambda: pending() == [0, 0], 30, "it is done")
 
 
+@pytest.mark.long
 def test_watermarks_and_overdue_partitions(start: Callable[..., MetastoreServer], engine: Engine) -> None:
     server = start()
     shown = Exposition(server)

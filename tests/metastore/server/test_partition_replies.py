@@ -354,6 +354,7 @@ def run(servers: Servers, examples: int) -> None:
     assert min(answers.values()) > 0, f"of each level there should have been replies: {answers}"
 
 
+@pytest.mark.long
 def test_odd_partitions(servers: Servers) -> None:
     run(servers, examples=5)
 

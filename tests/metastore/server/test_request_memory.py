@@ -50,6 +50,7 @@ def test_many_small_structs_are_refused_while_they_arrive(server: StandIn) -> No
     assert [line["reason"] for line in server.lines("connection closed")] == ["memory"]
 
 
+@pytest.mark.long
 def test_ten_thousand_partitions_of_fifty_columns_are_added_by_default(tmp_path: Path) -> None:
     sd = StorageDescriptor(
         cols=[FieldSchema(name=f"column_{number}", type="string", comment="") for number in range(50)],
@@ -84,6 +85,7 @@ def test_what_there_is_no_room_for_waits_its_turn(server: StandIn) -> None:
     assert time.monotonic() - began >= 4 * 0.5
 
 
+@pytest.mark.long
 def test_half_sent_requests_do_not_block_each_other_for_ever(tmp_path: Path) -> None:
     with StandIn(tmp_path / "data", max_request_memory=32 * MB, receive_timeout_seconds=3) as server:
         message = large(1, 6 * MB)
@@ -113,6 +115,7 @@ def _send(connection: socket.socket, message: bytes) -> None:
         connection.sendall(message)
 
 
+@pytest.mark.long
 def test_a_whole_request_that_waits_too_long_is_told_why_and_the_connection_goes_on(tmp_path: Path) -> None:
     slow = call("getMetaConf", "4" + " " * 6 * MB)  # takes four seconds
     with (

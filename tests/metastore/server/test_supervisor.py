@@ -151,6 +151,7 @@ def database(server: Server) -> str:
 
 
 class TestStop:
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_a_signal_ends_everything_with_exit_code_0(self, start: Any, number: signal.Signals) -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -163,6 +164,7 @@ class TestStop:
         wait_until(lambda: gone(family))
         assert not (server.directory / "postgres" / "postmaster.pid").exists()
 
+    @pytest.mark.long
     def test_interrupting_the_whole_process_group_drains_too(self, start: Any) -> None:
         server = start().ready()
         with server.connect() as connection:
@@ -189,6 +191,7 @@ class TestStop:
             server.signal(signal.SIGTERM)
             assert server.ends(5) == 1
 
+    @pytest.mark.long
     def test_workers_that_do_not_drain_in_time_are_killed(self, start: Any) -> None:
         server = start("hang", database_url=NO_DATABASE, drain_seconds=0).ready()
         family = server.family()
@@ -197,6 +200,7 @@ class TestStop:
         wait_until(lambda: gone(family))
         assert "killing processes that still work" in server.logged()
 
+    @pytest.mark.long
     def test_a_signal_while_starting_ends_it_too(self, start: Any) -> None:
         server = start()
         wait_until((server.directory / "server.lock").exists)
@@ -235,6 +239,7 @@ class TestWorkers:
         assert "process=worker-0" in server.logged()
         assert "RuntimeError: the stand-in has a bug" in server.logged()
 
+    @pytest.mark.sampled(2)
     @pytest.mark.parametrize(
         ("behaviour", "reason"),
         [
@@ -252,6 +257,7 @@ class TestWorkers:
 
 
 class TestStart:
+    @pytest.mark.long
     def test_a_port_in_use(self, start: Any) -> None:
         first = start(database_url=NO_DATABASE).ready()
         second = start(directory="other", database_url=NO_DATABASE, port=first.port)
@@ -263,6 +269,7 @@ class TestStart:
         assert server.ends() == 1
         assert server.logged() == "Error: can't listen on 192.0.2.1:0: Cannot assign requested address\n"
 
+    @pytest.mark.long
     def test_a_data_directory_in_use(self, start: Any) -> None:
         first = start().ready()
         second = start()
@@ -299,6 +306,7 @@ class TestKilledSupervisor:
         again.signal(signal.SIGTERM)
         assert again.ends() == 0
 
+    @pytest.mark.long
     def test_the_next_server_waits_for_requests_of_orphaned_workers(self, start: Any) -> None:
         server = start(database_url=NO_DATABASE).ready()
         with server.connect() as connection:
@@ -309,6 +317,7 @@ class TestKilledSupervisor:
             assert connection.read() == "done"
         assert again.ready().port == server.port
 
+    @pytest.mark.long
     def test_all_processes_killed_at_once(self, start: Any) -> None:
         server = start().ready()
         sql(database(server), "CREATE TABLE kept AS SELECT 42 AS n")

@@ -215,6 +215,7 @@ def test_deleting_takes_all_of_it_and_nothing_else(storage: Storage) -> None:
     assert storage.files(storage.root) == {"t1/a": b"data"}
 
 
+@pytest.mark.sampled(4)
 def test_many_files_are_deleted(storage: Storage) -> None:
     storage.write(f"{storage.root}/t", *(f"p={number % 3}/{number}" for number in range(1_100)))
     assert storage.warehouse.content_summary(f"{storage.root}/t") == Summary(1_100, 4_400)

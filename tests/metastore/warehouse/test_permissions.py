@@ -76,6 +76,7 @@ def moves(source: Path, target: Path) -> bool:
     return True
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(user=USERS, above=PLACES, below=PLACES)
 def test_it_is_what_the_kernel_does(user: FileUser, above: tuple, below: tuple) -> None:  # type: ignore[type-arg]

@@ -192,6 +192,7 @@ def shown(landing: Landing, table: str) -> list[Any]:
     return [row["id"] for row in typed_rows(landing.client, landing.into, table, query)]
 
 
+@pytest.mark.long
 def test_a_new_snapshot_counts_once_it_is_whole(landing: Landing) -> None:
     tables = ("public.items", "public.orders")
     landing.write("old.json", *[snapshot(each, "false", t, 1) for each in (1, 2) for t in ("items", "orders")])
@@ -265,6 +266,7 @@ def test_a_capture_that_is_killed(landing: Landing, metastore_server: MetastoreS
     assert len(replayed(landing.raw(), ("id",))) == 1_000
 
 
+@pytest.mark.long
 def test_a_metastore_that_is_killed(landing: Landing, tmp_path: Path) -> None:
     with MetastoreServer(tmp_path / "own") as server, LakeClient(server.uri) as client:
         landing.client = client

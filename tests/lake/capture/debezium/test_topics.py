@@ -71,6 +71,7 @@ def test_messages_that_were_removed(kafka: KafkaServer, landing: Landing) -> Non
             opened.begin(offsets)
 
 
+@pytest.mark.long
 def test_rows_that_another_partition_got_before_the_end_of_a_snapshot(kafka: KafkaServer, landing: Landing) -> None:
     send(kafka, "before", order("c", 1, "a"))
     landing.capture(source=f"kafka://{kafka.servers}?topic=before")

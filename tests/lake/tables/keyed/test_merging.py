@@ -75,6 +75,7 @@ def test_rows_are_the_models_in_many_histories(history: History) -> None:
     check_rows(history)
 
 
+@pytest.mark.long
 @SHORT
 @given(st.data())
 def test_a_batch_has_no_order(data: st.DataObject) -> None:

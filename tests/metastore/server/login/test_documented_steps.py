@@ -68,6 +68,7 @@ def run(commands: list[str], environment: dict[str, str], answers: Mapping[str, 
     return done.stdout
 
 
+@pytest.mark.long
 def test_encryption_and_passwords(tmp_path: Path) -> None:
     """From a certificate of one's own to a login, by three sections."""
     place = {"/srv/metastore": str(tmp_path)}
@@ -84,6 +85,7 @@ def test_encryption_and_passwords(tmp_path: Path) -> None:
     assert "ready" in follow([without_logins, trusting, "metastore status"], tmp_path / "open", {}, {})
 
 
+@pytest.mark.long
 def test_bearer_tokens(keys: Keys, tmp_path: Path) -> None:
     issuer = KeyServer()
     issuer.add("a")
@@ -101,6 +103,7 @@ def test_bearer_tokens(keys: Keys, tmp_path: Path) -> None:
     issuer.close()
 
 
+@pytest.mark.long
 def test_delegation_tokens(keys: Keys, tmp_path: Path) -> None:
     configuration = tmp_path / "metastore.toml"
     configuration.write_text(block("Delegation tokens", "toml", {}))

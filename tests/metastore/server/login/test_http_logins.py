@@ -57,6 +57,7 @@ def header_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]
         yield server
 
 
+@pytest.mark.long
 def test_calls_with_a_token_within_tls(tmp_path: Path, keys: Keys, key_server: KeyServer) -> None:
     with StandIn(tmp_path / "data", **settings_of(key_server.url), **keys.tls) as server:
         login = Login(authorities=keys.authority.file, token=key_server.token())

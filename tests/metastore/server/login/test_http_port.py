@@ -318,6 +318,7 @@ def test_heads_that_come_byte_by_byte(port: Port) -> None:
             assert it.recv(100).split()[1] == b"200"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("beginning", [b"", b"GET /metr", b"\x16", b"\x16\x03\x01\x00\xff"])
 def test_beginnings_are_waited_for_only_so_long(port: Port, beginning: bytes) -> None:
     started = time.monotonic()

@@ -57,6 +57,7 @@ def tls_server(tmp_path_factory: pytest.TempPathFactory, keys: Keys) -> Iterator
         yield server
 
 
+@pytest.mark.long
 def test_hives_client_within_tls(jvm: Any, tls_server: StandIn, trust_store: Path) -> None:
     client = HiveClient(
         jvm,

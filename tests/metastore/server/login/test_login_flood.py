@@ -97,6 +97,7 @@ def flood(server: MetastoreServer, source: str = "127.0.0.1", *, url: str | None
             each.join()
 
 
+@pytest.mark.long
 def test_others_get_in_during_a_flood_and_after_it(server: MetastoreServer) -> None:
     url = http_url(server)
     with flood(server) as answers:
@@ -110,6 +111,7 @@ def test_others_get_in_during_a_flood_and_after_it(server: MetastoreServer) -> N
     assert plain_login(server, "dora", "pw-dora", "127.0.0.2").status is Status.COMPLETE
 
 
+@pytest.mark.long
 def test_who_logged_in_before_gets_in_from_the_same_address_too(server: MetastoreServer) -> None:
     """Both workers know bob's password by now, or learn it within a few tries."""
     for _ in range(8):
@@ -118,6 +120,7 @@ def test_who_logged_in_before_gets_in_from_the_same_address_too(server: Metastor
         assert plain_login(server, "bob", "pw-bob", "127.0.0.3").status is Status.COMPLETE
 
 
+@pytest.mark.long
 def test_another_user_of_the_same_address_waits_for_a_moment_only(server: MetastoreServer) -> None:
     with flood(server, "127.0.0.4"):
         wait_until(

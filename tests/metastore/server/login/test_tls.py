@@ -140,6 +140,7 @@ def test_plain_connections_can_be_refused(tmp_path: Path, keys: Keys) -> None:
         assert line["reason"] == "not_encrypted"
 
 
+@pytest.mark.long
 def test_renewed_files_are_taken_and_broken_ones_are_not(tmp_path: Path, keys: Keys) -> None:
     def serial(server: StandIn) -> str:
         with _wrapped(server, keys) as connection:

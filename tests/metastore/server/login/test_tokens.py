@@ -50,6 +50,7 @@ def connected(server: MetastoreServer, login: Login) -> ThriftClient:
     return ThriftClient.from_uri(server.uri, login=login)
 
 
+@pytest.mark.long
 def test_job_logs_in_with_a_token_alone(server: MetastoreServer) -> None:
     with connected(server, ANN) as client:
         token = client.get_delegation_token("ann", "scheduler")

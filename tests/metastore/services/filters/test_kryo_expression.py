@@ -280,6 +280,7 @@ class TestHostileBytes:
     def test_junk(self, data: bytes, prefix: bytes) -> None:
         assert kryo_expression.parse(prefix + data).unclear is not None
 
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize("version", VERSIONS)
     def test_cut_short(self, version: str) -> None:
         for data in SAMPLES[version].values():

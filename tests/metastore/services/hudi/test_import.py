@@ -74,6 +74,7 @@ def imported(
     return Imported(metastore_server, client, recording(version, request.param), tmp_path / "t")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("imported", ["orders", "clicks"], indirect=True)
 def test_after_each_stage_the_snapshot_is_what_hudi_reads(imported: Imported) -> None:
     for stage in imported.recorded.stages:

@@ -194,6 +194,7 @@ def test_silent_sources_are_forgotten_before_there_are_too_many(
     assert [one.source for one in table.watermark().sources] == ["a", "d"]
 
 
+@pytest.mark.long
 def test_ten_thousand_sources(table: StreamTable) -> None:
     assert table.report(0, **{f"s{n}": START + n for n in range(10_000)}).watermark == START
     assert table.report(1, **{f"s{n}": START + n + 10_000 for n in range(10_000)}).watermark == START + 10_000

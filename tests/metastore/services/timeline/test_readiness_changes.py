@@ -140,6 +140,7 @@ def test_a_rollback_beyond_a_change_of_readiness(manual: LakeTable) -> None:
     assert changes(manual, 0) == [("readiness", 2, 0), ("rollback", 0, 1)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_what_was_read_can_be_read_again(pair: tuple[Metastore, Metastore], db: str, seed: int) -> None:
     """Random writes, changes of readiness and drops: reads of each position repeat, and changes lead to it."""

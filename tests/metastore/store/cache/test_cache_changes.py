@@ -44,6 +44,7 @@ def incarnations(connection: Connection) -> list[str]:
     return list(connection.execute(text(f"SELECT {INCARNATION} FROM cache_state")).scalars())
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("table", sorted({*TOLD_BY, "cache_changes"}))
 def test_a_truncated_table_ends_the_incarnation(upgraded_url: str, table: str) -> None:
     """Any of which a kept reply is read, and that of the notes."""

@@ -125,6 +125,7 @@ def injected(body: Callable[[Database], None], database: Database, nth: int, err
     return injector.raised
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("error", [Injected, pytest.param(MemoryError, marks=pytest.mark.long)])
 @pytest.mark.parametrize("body", BODIES)
 def test_an_exception_in_any_call(
@@ -139,6 +140,7 @@ def test_an_exception_in_any_call(
     check_whole(database)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("body", BODIES)
 def test_no_room_on_the_stack(database: Database, body: Callable[[Database], None]) -> None:
     """At each depth at which a call may run out of it."""
@@ -167,6 +169,7 @@ def test_no_room_on_the_stack(database: Database, body: Callable[[Database], Non
     check_whole(database)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("error", [KeyError, MemoryError, RecursionError, SystemExit, KeyboardInterrupt, GeneratorExit])
 @pytest.mark.parametrize("kind", ["read", "at_once", "write"])
 def test_an_exception_of_a_caller(database: Database, kind: str, error: type[BaseException]) -> None:

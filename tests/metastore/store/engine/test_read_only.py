@@ -72,6 +72,7 @@ def probe(port: int, path: str) -> tuple[int, str]:
         return error.code, str(json.load(error)["reason"])
 
 
+@pytest.mark.long
 def test_a_server_while_its_database_is_read_only(url: str, tmp_path: Path) -> None:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
