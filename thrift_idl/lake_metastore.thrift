@@ -258,6 +258,7 @@ struct Instant {
   15: optional string directory         // its own, where its writer may put files; in the answer to who begins it, or runs it
   16: optional i32 attempt              // how often it has become inflight; unset: never
   17: optional i64 tableId
+  18: optional string name              // of a savepoint, if it has one: snapshots can be asked for by it
 }
 
 // A file group of a partition; an empty partition is the whole of a table without partition keys.
@@ -269,13 +270,14 @@ struct FileGroup {
 struct BeginInstantRequest {
   1: required TableReference table
   2: required string action
-  3: optional string timestamp          // the writer's own; by default the server gives the next one
+  3: optional string timestamp          // the writer's own; by default the server gives the next one. A savepoint's: what it keeps, by default the last
   4: optional string state              // requested (by default) or inflight
   5: optional binary metadata           // kept with that state, whatever it says
   6: optional i64 readPosition          // by default the table's position now
   7: optional list<FileGroup> plan      // what a table service is going to rewrite: opens a slice in each
   8: optional bool heartbeat            // its writer will go on sending heartbeats: this is the first one
   9: optional map<string, string> layout   // as in CompleteInstantRequest
+  10: optional string name              // of a savepoint: the table has no other one of that name. Digits alone are none
 }
 
 struct TransitionInstantRequest {
@@ -429,7 +431,7 @@ struct TimelinePosition {
 
 struct SnapshotRequest {
   1: required TableReference table
-  2: optional string asOf               // what was complete when the instant of this timestamp was
+  2: optional string asOf               // what was complete when the instant of this timestamp was, or a savepoint's name
   3: optional i64 asOfPosition
   4: optional i64 asOfTime
   5: optional i64 asOfMoment

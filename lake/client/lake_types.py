@@ -24,7 +24,7 @@ class Moment(NamedTuple):
 
 
 AsOf: TypeAlias = str | int | datetime | Moment
-"""What a table is read as of: an instant's timestamp, a position, a time, or a moment."""
+"""What a table is read as of: an instant's timestamp or a savepoint's name, a position, a time, or a moment."""
 
 
 class Instant(NamedTuple):
@@ -33,6 +33,7 @@ class Instant(NamedTuple):
     `state` is `requested`, `inflight` or `completed`. `position` is its completion's place among the table's, `moment`
     that among all tables'. `conflict` says why its completion was refused, `undone_by` which rollback undid it.
     `attempt` says how often it has become inflight. `directory` is the URI for its files, for who begins or resumes it.
+    `name` is a savepoint's, if it has one.
     """
 
     timestamp: str
@@ -51,6 +52,7 @@ class Instant(NamedTuple):
     undone_by: str | None
     attempt: int = 0
     directory: str | None = None
+    name: str | None = None
 
     @property
     def running(self) -> int | None:
@@ -74,6 +76,7 @@ class Instant(NamedTuple):
             archived=bool(given.archived),
             conflict=given.conflict,
             undone_by=given.undoneBy,
+            name=given.name,
             attempt=given.attempt or 0,
             directory=given.directory,
         )

@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DateType, StructField, StructType, TimestampNTZType, TimestampType
 
 from lake.client.lake_types import EVERYWHERE, AsOf, Completion, DataFile, Schema, StreamBatch
+from lake.protocol.formats.write_defaults import event_time_of, source_of
 from lake.protocol.lake import TableReference
 from lake.spark import hudi_tables
 from lake.spark.hadoop_files import HadoopFiles
@@ -47,7 +48,7 @@ def write(
     *,
     operation: Operation = "append",
     event_time: str | None = None,
-    source: str = "spark",
+    source: str | None = None,
     add_columns: bool = False,
     based_on: AsOf | None = None,
     batch: StreamBatch | None = None,
@@ -78,7 +79,8 @@ def write(
     batch whose partition is ready already follow the table's `partition.late-rows`.
 
     `event_time` is a column of timestamps or dates: their least and greatest are kept for each file, and the least of
-    all moves the table's watermark, as of `source`. A date begins in UTC. `options` are those of Spark's Parquet
+    all moves the table's watermark, as of `source`. By default they are what the table's properties `write.event-time`
+    and `write.source` say. A date begins in UTC. `options` are those of Spark's Parquet
     writer, or Hudi's. Heartbeats tell the metastore that the writer lives, every `heartbeat_seconds`: that must be less
     than its `instant_heartbeat_seconds`.
     `uri` is the metastore's, by default that of the session.
@@ -92,6 +94,9 @@ def write(
     _check_name(operation)
     lake = lake_table(rows.sparkSession, table, uri)
     schema = lake.schema()
+    properties = schema.properties
+    event_time = event_time if is_hudi(schema) else event_time_of(properties, event_time, operation)
+    source = source_of(properties, source, "spark")
     if is_hudi(schema):
         if event_time is not None or add_columns or based_on is not None or batch is not None:
             raise ValueError("event times, columns, conflicts and batches of Hudi's tables are Hudi's: see its options")

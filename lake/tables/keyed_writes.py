@@ -21,6 +21,7 @@ from lake.protocol.formats.keyed_table import (
     KeyedTable,
 )
 from lake.protocol.formats.partition_names import make_name
+from lake.protocol.formats.write_defaults import event_time_of, source_of
 from lake.protocol.lake import InstantConflict
 from lake.tables.buckets import CHANGELOG, Bucket, BucketWriter, Layout, by_bucket, event_times, in_partitions
 from lake.tables.keyed.assignment import assigned
@@ -74,7 +75,7 @@ def apply(
     *,
     based_on: AsOf | None = None,
     event_time: str | None = None,
-    source: str = "arrow",
+    source: str | None = None,
     batch: StreamBatch | None = None,
     heartbeat_seconds: float = 20.0,
 ) -> Applied:
@@ -95,7 +96,7 @@ def apply_together(
     changes: Sequence[tuple["LakeTable", pa.Table, KeyedOperation]],
     *,
     based_on: Moment | None = None,
-    source: str = "arrow",
+    source: str | None = None,
     batch: StreamBatch | None = None,
     heartbeat_seconds: float = 20.0,
 ) -> list[Applied]:
@@ -117,11 +118,12 @@ class _Change:
         rows: pa.Table,
         operation: KeyedOperation,
         event_time: str | None,
-        source: str,
+        source: str | None,
         based_on: AsOf | None,
     ) -> None:
         self._lake = lake
         self._schema = lake.schema()
+        event_time = event_time_of(self._schema.properties, event_time, operation)
         layout = layout_of(lake.name, self._schema, "")
         check_operation(layout.table, operation, event_time)
         if event_time is not None:
@@ -135,7 +137,7 @@ class _Change:
         self._updated = updated_columns(layout, batch.column_names) if operation == "update_columns" else None
         self._event_time = event_time and event_time.lower()
         self._least_event_time = event_times(new, self._event_time)[0]
-        self._source = source
+        self._source = source_of(self._schema.properties, source, "arrow")
         self._based_on = based_on
         self._is_table_wide = layout.table.is_table_wide
         self._action = "deltacommit" if layout.table.is_merge_on_read else "commit"

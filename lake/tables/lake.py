@@ -298,10 +298,11 @@ class LakeTable:
         plan: Sequence[FileGroup] = (),
         heartbeat: bool = False,
         layout: Mapping[str, str] | None = None,
+        name: str | None = None,
     ) -> Begun:
         """Adds an instant to the timeline. With `heartbeat`, the caller must call `heartbeat()` regularly from now on.
 
-        `layout`: of a keyed table, by which properties the plan goes, as in `Completion`.
+        `layout`: of a keyed table, by which properties the plan goes, as in `Completion`. `name`: of a savepoint.
 
         If a reply is lost, the repeated call may begin a second instant, and nobody works on the first one. With
         `heartbeat`, the server aborts that one. With a `timestamp` of the writer's own, there is only one instant.
@@ -316,6 +317,7 @@ class LakeTable:
             plan=[wire.FileGroup(*each) for each in plan] or None,
             heartbeat=heartbeat or None,
             layout=None if layout is None else dict(layout),
+            name=name,
         )
         begun = self._client.call(lambda client: client.lake_begin_instant(request))
         self._met(begun.tableId)
@@ -374,6 +376,30 @@ class LakeTable:
         """Undoes the latest completions, by an instant of its own."""
         with self.writing("rollback") as writing:
             return writing.complete(Completion(rolled_back=instants))
+
+    def savepoint(self, instant: str | None = None, *, name: str | None = None) -> Instant:
+        """Keeps cleans off the snapshot of a completed instant, by default the last one, until `delete_savepoint`.
+
+        `instant`: its timestamp. `name`: what the snapshot can be read as of, besides the timestamp. Raises
+        InvalidOperationException for an instant that isn't completed or whose files have been cleaned, if there is a
+        savepoint of that instant or name already, if the table has no instant, or if the server is too old for names.
+        """
+        saved = self.begin("savepoint", timestamp=instant, name=name).instant
+        if saved.name != name:
+            self.abort(saved)
+            raise InvalidOperationException("the server is too old to give savepoints names")
+        self.complete(saved, Completion())
+        return saved
+
+    def delete_savepoint(self, savepoint: str) -> None:
+        """Lets cleans have a snapshot again, by the savepoint's name or timestamp. Raises NoSuchObjectException."""
+        saved = next((each for each in self._savepoints() if savepoint in (each.name, each.timestamp)), None)
+        if saved is None:
+            raise NoSuchObjectException(f"{self.name} has no savepoint {savepoint!r}")
+        self.abort(saved)
+
+    def _savepoints(self) -> Iterator[Instant]:
+        return (each for each in self.instants(actions=["savepoint"]) if each.undone_by is None)
 
     def clean(self, files: Iterable[DataFile]) -> Completed:
         """Deletes files that `plan_clean` returned."""
@@ -537,7 +563,7 @@ class LakeTable:
     def timestamp_of(self, as_of: AsOf) -> str:
         """The timestamp of the last instant that was complete then. Raises NoSuchObjectException if there was none."""
         if isinstance(as_of, str):
-            return as_of
+            return next((each.timestamp for each in self._savepoints() if each.name == as_of), as_of)
         position = self.position_of(as_of)
         for change in self.changes(position - 1, position) if position else ():
             return change.instant.timestamp

@@ -1,10 +1,12 @@
 """Keyed tables written by plain SQL: each statement is one instant."""
 
 import random
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from lake.tables.lake import LakeClient
 from tests.spark.session import SparkError, SparkSession
 from tests.spark_extension.lake import Lake
 from tests.spark_extension.test_keyed_select import merged, rows
@@ -402,13 +404,50 @@ result = [[str(each.min_event_time), str(each.max_event_time)] for each in table
     assert spark.python(code) == [["2026-01-01 00:00:05.500000+00:00"] * 2]
 
 
+def test_event_times_that_the_table_names(spark: SparkSession, lake: Lake, database: str) -> None:
+    """For tables with a key and without one, for each way of writing that doesn't say it itself."""
+    named = "'write.event-time' = 'At', 'write.source' = 'shop'"
+    for name, more in (("keyed", "'primary-key' = 'id'"), ("plain", "'timeline.archived-days' = '9'")):
+        table = f"{database}.{name}"
+        spark.sql(f"CREATE TABLE {table} (id INT, at TIMESTAMP) USING parquet TBLPROPERTIES ({more}, {named})")
+        spark.sql(f"INSERT INTO {table} VALUES (1, timestamp'2026-01-02 00:00:00Z')")
+        assert watermarks(lake, table) == {"shop": datetime(2026, 1, 2, tzinfo=UTC)}
+        spark.python(
+            "from lake.spark import write\n"
+            "rows = spark.sql(\"SELECT 2 AS id, timestamp'2026-01-03 00:00:00Z' AS at\")\n"
+            f"write(rows, {table!r}, operation={'upsert' if name == 'keyed' else 'append'!r})\nresult = None"
+        )
+        assert watermarks(lake, table) == {"shop": datetime(2026, 1, 3, tzinfo=UTC)}
+    spark.sql(f"UPDATE {database}.keyed SET at = timestamp'2026-01-04 00:00:00Z' WHERE id = 1")
+    spark.sql(f"DELETE FROM {database}.keyed WHERE id = 2")
+    assert watermarks(lake, f"{database}.keyed") == {"shop": datetime(2026, 1, 4, tzinfo=UTC)}
+    with pytest.raises(SparkError, match="the column at is named by the table's key, partitions or properties"):
+        spark.sql(f"ALTER TABLE {database}.keyed DROP COLUMN at")
+    spark.sql(f"ALTER TABLE {database}.keyed SET TBLPROPERTIES ('write.event-time' = 'ids')")
+    with pytest.raises(SparkError, match="has no column ids, of which to take event times"):
+        spark.sql(f"INSERT INTO {database}.keyed VALUES (3, NULL)")
+
+
+def watermarks(lake: Lake, table: str) -> dict[str, datetime]:
+    """What each source has reported of a table."""
+    with LakeClient(lake.server.uri) as client:
+        found = client.table(table)
+        watermark = client.call(lambda each: each.lake_get_watermark(found.reference))
+        return {each.source: datetime.fromtimestamp(each.watermark / 1_000, UTC) for each in watermark.sources}
+
+
 def test_procedures(spark: SparkSession, days: str) -> None:
     def call(text: str) -> dict[str, str]:
         return dict(row[0].split("=", 1) for row in spark.sql(f"CALL lake.system.{text}"))
 
     spark.sql(f"INSERT INTO {days} VALUES (1, 'later', date'2026-01-02', 'x')")
     (first,), (last,) = spark.sql(f"SELECT timestamp FROM {days}.instants WHERE state = 'completed' ORDER BY position")
-    assert call(f"savepoint(table => '{days}', instant => '{first}')") == {"savepoint": first}
+    assert call(f"savepoint(table => '{days}', instant => '{first}', name => 'the start')") == {
+        "savepoint": "the start"
+    }
+    assert rows(spark, f"SELECT name FROM {days}.instants WHERE action = 'savepoint'") == [["the start"]]
+    at_first = rows(spark, f"SELECT * FROM {days} VERSION AS OF '{first}' ORDER BY 1")
+    assert rows(spark, f"SELECT * FROM {days} VERSION AS OF 'the start' ORDER BY 1") == at_first != []
     assert call(f"rollback('{days}', '{last}')").keys() == {"instant"}
     assert rows(spark, f"SELECT v FROM {days} WHERE city = 'x' AND dt > '2026-01-01'") == [["c"]]
     partition = "dt=2026-01-02/city=x"
@@ -417,7 +456,8 @@ def test_procedures(spark: SparkSession, days: str) -> None:
     assert call(f"commit_partition('{days}', '{partition}')") == {"committed": partition}
     assert len(rows(spark, f"SELECT * FROM {days}")) == 3
     assert int(call(f"clean(table => '{days}', keep_versions => 1)")["files"]) >= 0
-    assert call(f"delete_savepoint('{days}', '{first}')") == {"deleted": first}
+    assert call(f"delete_savepoint('{days}', name => 'the start')") == {"deleted": "the start"}
+    assert call(f"savepoint('{days}')").keys() == {"savepoint"}
     for text, message in [
         ("nothing('x')", "there are .*clean.*rollback"),
         (f"rollback('{days}')", "needs instant"),

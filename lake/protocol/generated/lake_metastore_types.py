@@ -314,11 +314,11 @@ class DeadEvent(Struct):
 
 
 class Instant(Struct):
-    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'undoneBy', 'directory', 'attempt', 'tableId', 'unknown')
+    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'undoneBy', 'directory', 'attempt', 'tableId', 'name', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None, undoneBy: str | None = None, directory: str | None = None, attempt: int | None = None, tableId: int | None = None) -> None:
+    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None, undoneBy: str | None = None, directory: str | None = None, attempt: int | None = None, tableId: int | None = None, name: str | None = None) -> None:
         self.timestamp = timestamp
         self.action = action
         self.state = state
@@ -336,6 +336,7 @@ class Instant(Struct):
         self.directory = directory
         self.attempt = attempt
         self.tableId = tableId
+        self.name = name
 
 
 class FileGroup(Struct):
@@ -349,11 +350,11 @@ class FileGroup(Struct):
 
 
 class BeginInstantRequest(Struct):
-    __slots__ = ('table', 'action', 'timestamp', 'state', 'metadata', 'readPosition', 'plan', 'heartbeat', 'layout', 'unknown')
+    __slots__ = ('table', 'action', 'timestamp', 'state', 'metadata', 'readPosition', 'plan', 'heartbeat', 'layout', 'name', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, action: str | None = None, timestamp: str | None = None, state: str | None = None, metadata: bytes | None = None, readPosition: int | None = None, plan: list[FileGroup] | None = None, heartbeat: bool | None = None, layout: dict[str, str] | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, action: str | None = None, timestamp: str | None = None, state: str | None = None, metadata: bytes | None = None, readPosition: int | None = None, plan: list[FileGroup] | None = None, heartbeat: bool | None = None, layout: dict[str, str] | None = None, name: str | None = None) -> None:
         self.table = table
         self.action = action
         self.timestamp = timestamp
@@ -363,6 +364,7 @@ class BeginInstantRequest(Struct):
         self.plan = plan
         self.heartbeat = heartbeat
         self.layout = layout
+        self.name = name
 
 
 class TransitionInstantRequest(Struct):
@@ -1136,9 +1138,9 @@ ReadGroupEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecor
 EventPositions.thrift_spec = f(None, (1, 'oldest', 10, None), (2, 'last', 10, None), (3, 'group', 10, None), (4, 'since', 10, None), (5, 'history', 11, 'UTF8'))
 EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None), (4, 'members', 8, None), (5, 'behind', 10, None), (6, 'deadLetters', 8, None), (7, 'seenAt', 10, None))
 DeadEvent.thrift_spec = f(None, (1, 'outlet', 11, 'UTF8'), (2, 'number', 10, None), (3, 'error', 11, 'UTF8'), (4, 'attempts', 8, None), (5, 'failedAt', 10, None), (6, 'resend', 2, None), (7, 'type', 11, 'UTF8'), (8, 'catalog', 11, 'UTF8'), (9, 'database', 11, 'UTF8'), (10, 'table', 11, 'UTF8'))
-Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'), (15, 'directory', 11, 'UTF8'), (16, 'attempt', 8, None), (17, 'tableId', 10, None))
+Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'), (15, 'directory', 11, 'UTF8'), (16, 'attempt', 8, None), (17, 'tableId', 10, None), (18, 'name', 11, 'UTF8'))
 FileGroup.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'))
-BeginInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'action', 11, 'UTF8'), (3, 'timestamp', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'readPosition', 10, None), (7, 'plan', 15, (12, [FileGroup, None], False)), (8, 'heartbeat', 2, None), (9, 'layout', 13, (11, 'UTF8', 11, 'UTF8', False)))
+BeginInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'action', 11, 'UTF8'), (3, 'timestamp', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'readPosition', 10, None), (7, 'plan', 15, (12, [FileGroup, None], False)), (8, 'heartbeat', 2, None), (9, 'layout', 13, (11, 'UTF8', 11, 'UTF8', False)), (10, 'name', 11, 'UTF8'))
 TransitionInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'toState', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'runner', 11, 'UTF8'), (7, 'attempt', 8, None), (8, 'heartbeat', 2, None))
 InstantKey.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'))
 ListInstantsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'actions', 15, (11, 'UTF8', False)), (3, 'states', 15, (11, 'UTF8', False)), (4, 'after', 11, 'UTF8'), (5, 'upTo', 11, 'UTF8'), (6, 'limit', 8, None), (7, 'latestFirst', 2, None), (8, 'includeArchived', 2, None))

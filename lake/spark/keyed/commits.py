@@ -7,6 +7,7 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame
 
 from lake.client.lake_types import EVERYWHERE, AsOf, Completion, Moment, Schema, StreamBatch, from_millis
+from lake.protocol.formats.write_defaults import event_time_of, source_of
 from lake.spark.hadoop_files import HadoopFiles
 from lake.spark.jvm_writer import check_session, write_buckets
 from lake.spark.keyed.batches import prepare
@@ -24,7 +25,7 @@ def write_together(
     changes: Sequence[TableChange],
     *,
     based_on: Moment | None = None,
-    source: str = "spark",
+    source: str | None = None,
     batch: StreamBatch | None = None,
     heartbeat_seconds: float = 20.0,
     uri: str | None = None,
@@ -41,7 +42,10 @@ def write_together(
     writes = []
     for rows, table, operation in changes:
         lake = lake_table(rows.sparkSession, table, uri)
-        writes.append(KeyedWrite(rows, lake, lake.schema(), operation, source=source, based_on=based_on))
+        schema = lake.schema()
+        times = event_time_of(schema.properties, None, operation)
+        named = source_of(schema.properties, source, "spark")
+        writes.append(KeyedWrite(rows, lake, schema, operation, event_time=times, source=named, based_on=based_on))
     done = committed([each.action() for each in writes], heartbeat_seconds, batch)
     return [write.result(each) for write, each in zip(writes, done, strict=True)]
 

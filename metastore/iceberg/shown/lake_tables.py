@@ -56,6 +56,8 @@ _KEYS = "lake-metastore.merged"  # in the header of a manifest list: of the file
 PAGE = 10_000
 """Instants that are read at a time. No timestamp has so many: it has no more than there are actions."""
 
+_OTHER_REFS = ("main", UNCOMMITTED)
+
 Lease = Callable[[TableReference, int, bool], None]
 
 
@@ -85,12 +87,12 @@ class LakeTable(ShownTable):
             refs[UNCOMMITTED] = ref(every, "branch")
             named.append(every)
         saved = self._savepoints()
-        for timestamp, position in saved.items():
+        for tag, position in saved.items():
             if position < current.position and (found := self._saved(position)) is not None:
-                refs[f"savepoint-{timestamp}"] = ref(found, "tag")
+                refs[tag] = ref(found, "tag")
                 named.append(found)
             elif position == current.position:
-                refs[f"savepoint-{timestamp}"] = ref(current, "tag")
+                refs[tag] = ref(current, "tag")
         mapping = self._writer.mapping(named)  # earlier positions are too many to be looked at
         named += self._kept(current.position, {*saved.values()})
         unique = {each.snapshot: each for each in reversed(named)}
@@ -194,12 +196,12 @@ class LakeTable(ShownTable):
         return sorted(found, key=lambda each: (each.position, each.day))[-MAX_SNAPSHOTS:]
 
     def _savepoints(self) -> dict[str, int]:
-        """The positions that savepoints protect, by their timestamps."""
+        """The positions that savepoints protect, by their tags: their names, or from their timestamps."""
         request = ListInstantsRequest(
             self._reference, actions=["savepoint"], states=["completed"], limit=MAX_SAVEPOINTS, latestFirst=True
         )
         found = self._client.lake_list_instants(request)
-        return {each.timestamp or "": each.readPosition or 0 for each in found if each.undoneBy is None}
+        return {_tag_of(each): each.readPosition or 0 for each in found if each.undoneBy is None}
 
     def _completed(self) -> list[Instant]:
         if self._instants is None:
@@ -287,3 +289,11 @@ def listed(client: ThriftClient, request: ListInstantsRequest) -> Iterator[Insta
         last = found[-1].timestamp
         yield from (each for each in found if each.timestamp != last)
         request = request.replace(upTo=last)
+
+
+def _tag_of(savepoint: Instant) -> str:
+    """The tag of a savepoint: no name is that of another ref, or of a savepoint without a name."""
+    name = savepoint.name
+    if name and name not in _OTHER_REFS and not name.startswith("savepoint-"):
+        return name
+    return f"savepoint-{name or savepoint.timestamp}"

@@ -59,6 +59,9 @@ MAX_TIMESTAMP = 64
 MAX_RUNNER = 64
 """Characters of what the process calls itself that takes up a plan."""
 
+MAX_NAME = 255
+"""Characters of a savepoint's name."""
+
 MAX_AHEAD = 86_400_000
 """How far a client's timestamp may be in the future, in milliseconds: its clock may be wrong, or show local time."""
 
@@ -104,6 +107,18 @@ def check_timestamp(timestamp: str | None) -> str:
             f"{timestamp!r} is no valid timestamp: use letters, digits, _ . and -, at most {MAX_TIMESTAMP} characters"
         )
     return timestamp
+
+
+def check_name(name: str, action: str) -> str:
+    """Checks a savepoint's name and returns it. Raises InvalidOperationException."""
+    if action != SAVEPOINT:
+        raise InvalidOperationException(f"only a savepoint has a name, and {action} is none")
+    if not 0 < len(name) <= MAX_NAME or not name.isprintable() or name != name.strip() or name.isdigit():
+        raise InvalidOperationException(
+            f"{name!r} is no name of a savepoint: use 1 to {MAX_NAME} characters that can be printed, not digits alone,"
+            " without spaces around them"
+        )
+    return name
 
 
 def check_not_ahead(timestamp: str, now: int) -> None:

@@ -250,9 +250,12 @@ class FileSnapshots:
             raise InvalidOperationException("give at most one of asOf, asOfPosition, asOfTime and asOfMoment")
         if request.asOf is not None:
             done = instants.completed_at(tx, row.id, request.asOf)
-            if done is None:
-                raise NoSuchObjectException(f"{row.name} has no completed instant {request.asOf}")
-            return done.position or 0
+            if done is not None:
+                return done.position or 0
+            saved = instants.saved_as(tx, row.id, request.asOf)
+            if saved is None or saved.position is None:
+                raise NoSuchObjectException(f"{row.name} has no completed instant or savepoint {request.asOf}")
+            return saved.read_position
         if request.asOfPosition is not None:
             check_is_of(tx, row, request.table, request.asOfPosition)
             return _known(row, line, request.asOfPosition)

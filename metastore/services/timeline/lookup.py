@@ -68,6 +68,14 @@ def check_is_of(tx: Transaction, row: TableRow, table: TableReference | None, po
         )
 
 
+def last_to_save(tx: Transaction, row: TableRow) -> str:
+    """The timestamp of the last completed instant but for savepoints. Raises InvalidOperationException without one."""
+    last = instants.last_completed(tx, row.id, but=rules.SAVEPOINT)
+    if last is None:
+        raise InvalidOperationException(f"{row.name} has no completed instant: there is nothing to keep")
+    return last.timestamp
+
+
 def saved_position(tx: Transaction, row: TableRow, line: Timeline, timestamp: str) -> int:
     """The position that a savepoint with this timestamp protects.
 

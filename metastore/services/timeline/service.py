@@ -19,6 +19,7 @@ from metastore.services.timeline.lookup import (
     give_back,
     held_instant,
     held_lake_table,
+    last_to_save,
     saved_position,
     written_lake_table,
 )
@@ -61,6 +62,7 @@ class TimelineService:
         if len(plan) > MAX_PLAN:
             raise InvalidOperationException(f"a plan names at most {MAX_PLAN} file groups, not {len(plan)}")
         own = None if request.timestamp is None else rules.check_timestamp(request.timestamp)
+        name = None if request.name is None else rules.check_name(request.name, action)
         with self._database.write() as tx:
             row = written_lake_table(self._tables, tx, request.table)
             if action not in rules.UNDOING:
@@ -74,11 +76,16 @@ class TimelineService:
             line, now = held.line, held.now
             if held.silent:
                 end_expired(tx, row, instants.dead(tx, self._heartbeat_seconds, row.id))
+            if own is None and action == rules.SAVEPOINT:
+                own = last_to_save(tx, row)
             if own is not None and (known := instants.find(tx, row.id, own, action)) is not None:
                 self._check_again(tx, known, state, request.metadata or b"")
+                if known.name != name:
+                    raise InvalidOperationException(f"{describe_instant(known)} already, with the name {known.name!r}")
                 return _in_directory(row, known)
             if own is not None:
                 rules.check_not_ahead(own, now)
+                _check_names(tx, row, own, name)
                 self._files.clear(tx, row, own, action)
             timestamp = own or rules.next_timestamp(line.last_timestamp, now)
             read = self._read_position(tx, row, line, action, timestamp, request)
@@ -95,6 +102,7 @@ class TimelineService:
                 read,
                 attempt=attempt,
                 planned=planned,
+                name=name,
                 line=line._replace(last_timestamp=timestamp) if given else None,
             )
             if request.metadata is not None:
@@ -229,6 +237,23 @@ class TimelineService:
                 f" again, at position {line.forgotten} or later"
             )
         return request.readPosition
+
+
+def _check_names(tx: Transaction, row: TableRow, timestamp: str, name: str | None) -> None:
+    """Checks that a text says which snapshot is meant: no timestamp is a savepoint's name, and no two have one name.
+
+    `timestamp`, `name`: of a new instant. Raises InvalidOperationException.
+    """
+    if (taken := instants.saved_as(tx, row.id, timestamp)) is not None:
+        raise InvalidOperationException(f"{timestamp!r} is the name of the savepoint {taken.timestamp} of {row.name}")
+    if name is None:
+        return
+    if (taken := instants.saved_as(tx, row.id, name)) is not None:
+        raise InvalidOperationException(
+            f"{row.name} has a savepoint {name!r} already, {taken.timestamp}: delete it first"
+        )
+    if name == timestamp or instants.completed_at(tx, row.id, name) is not None:
+        raise InvalidOperationException(f"{name!r} is no name of a savepoint: an instant of {row.name} is called so")
 
 
 def _in_directory(row: TableRow, instant: InstantRow) -> Instant:

@@ -32,6 +32,7 @@ def to_thrift(instant: InstantRow) -> Instant:
         undoneBy=instant.undone_by,
         attempt=instant.attempt or None,
         tableId=instant.table_id,
+        name=instant.name,
     )
 
 

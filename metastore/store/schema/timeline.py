@@ -71,6 +71,7 @@ instants = Table(
     Column("attempt", Integer, nullable=False, server_default="0", comment="how often it has become inflight"),
     Column("runner", NAME, comment="the process that runs the plan"),
     Column("planned", Boolean, nullable=False, server_default="false", comment="a table service with a plan"),
+    Column("name", NAME, comment="of a savepoint"),
     UniqueConstraint("table_id", "timestamp", "action"),
     Index("instants_position_idx", "table_id", "position", unique=True, postgresql_where=text("position IS NOT NULL")),
     Index("instants_active_idx", "table_id", "timestamp", postgresql_where=text("NOT archived")),
@@ -78,6 +79,13 @@ instants = Table(
     Index("instants_heartbeat_idx", "heartbeat_at", postgresql_where=text("position IS NULL")),
     Index("instants_unplaced_idx", "event_id", postgresql_where=text("moment IS NULL AND event_id IS NOT NULL")),
     Index("instants_moment_idx", "table_id", "moment"),
+    Index(
+        "instants_name_idx",
+        "table_id",
+        "name",
+        unique=True,
+        postgresql_where=text("name IS NOT NULL AND undone_by IS NULL"),
+    ),
 )
 
 

@@ -69,7 +69,7 @@ class InstantRow(NamedTuple):
     `begun_as`: the action at the begin, which a completion may change. `digest`: a hash of the completion's request.
     `conflict`: why a completion was rejected. `undone_by`: the timestamp of the rollback that undid it. `attempt`: how
     often it has become inflight. `runner`: what the process calls itself that runs it. `planned`: it is a table service
-    with a plan.
+    with a plan. `name`: a savepoint's.
     """
 
     id: int
@@ -93,6 +93,7 @@ class InstantRow(NamedTuple):
     attempt: int
     runner: str | None
     planned: bool
+    name: str | None
 
 
 class ChangedGroup(NamedTuple):
@@ -136,6 +137,7 @@ _COLUMNS = (
     instants.c.attempt,
     instants.c.runner,
     instants.c.planned,
+    instants.c.name,
 )
 _ROW: Select[Any] = select(*_COLUMNS)
 
@@ -327,10 +329,20 @@ def completed_at(tx: Connection, table_id: int, timestamp: str) -> InstantRow | 
     return _row(row) if row else None
 
 
-def last_completed(tx: Connection, table_id: int) -> InstantRow | None:
-    """The instant with the last completion."""
+def saved_as(tx: Connection, table_id: int, name: str) -> InstantRow | None:
+    """The savepoint with a name that nothing has undone, completed or not."""
+    record_read(Kind.TIMELINE, table_id)
+    query = _ROW.where(instants.c.table_id == table_id, instants.c.name == name, instants.c.undone_by.is_(None))
+    row = tx.execute(query).one_or_none()
+    return _row(row) if row else None
+
+
+def last_completed(tx: Connection, table_id: int, but: str | None = None) -> InstantRow | None:
+    """The instant with the last completion. `but`: an action that doesn't count."""
     record_read(Kind.TIMELINE, table_id)
     query = _ROW.where(instants.c.table_id == table_id, instants.c.position.is_not(None))
+    if but is not None:
+        query = query.where(instants.c.action != but)
     row = tx.execute(query.order_by(instants.c.position.desc()).limit(1)).one_or_none()
     return _row(row) if row else None
 
@@ -429,6 +441,7 @@ def add(
     *,
     attempt: int,
     planned: bool = False,
+    name: str | None = None,
     line: Timeline | None = None,
 ) -> InstantRow:
     """Adds an open instant, with an id of `hold_timeline_to_begin`. `line`: the table's timeline, to store it.
@@ -458,6 +471,7 @@ def add(
         attempt=attempt,
         runner=None,
         planned=planned,
+        name=name,
     )
     stored = [] if line is None else [to_put_timeline(table_id, line)]
     put_off(tx, [*stored, Call(_ADD, {each: getattr(new, each) for each in _OF_NEW})])
@@ -476,6 +490,7 @@ _OF_NEW = (
     "read_position",
     "attempt",
     "planned",
+    "name",
 )
 _ADD = Prepared(
     text(

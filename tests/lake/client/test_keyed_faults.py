@@ -160,6 +160,16 @@ def test_the_watermark_is_that_of_the_batch(new_table: NewTable, table_type: str
         lake.upsert(rows(columns, (1, None)), event_time="id")
 
 
+def test_the_table_names_the_column_of_event_times(new_table: NewTable) -> None:
+    columns = {"id": "bigint", "at": "timestamp"}
+    lake = new_table({"primary-key": "id", "write.event-time": "At", "write.source": "shop"}, columns, False)
+    lake.upsert(rows(columns, (1, datetime(2026, 1, 5, tzinfo=UTC))))
+    lake.delete(rows({"id": "bigint"}, (1,)))
+    found = lake.client.call(lambda client: client.lake_get_watermark(lake.reference))
+    assert [(each.source, each.watermark) for each in found.sources] == [("shop", found.watermark)]
+    assert found.watermark == to_millis(datetime(2026, 1, 5, tzinfo=UTC))
+
+
 def test_a_row_that_comes_back_during_a_compaction_stays(new_table: NewTable) -> None:
     """Its log file completed before the compaction, whose tombstone of the same version is older nevertheless."""
     columns = {"id": "bigint", "v": "int"}

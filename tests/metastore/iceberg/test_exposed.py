@@ -117,14 +117,16 @@ def test_time_travel(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:
 def test_savepoints_are_tags(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:
     table = keyed(lake, COLUMNS)
     timestamp = instant_of(table.upsert(batch(1, 2))).timestamp
-    saved = table.begin("savepoint", timestamp=timestamp, state="inflight").instant
-    table.complete(saved, Completion())
-    for value in "yz":
+    table.savepoint()
+    for value in "wy":
         table.upsert(batch(1, 3, value=value))
+    table.savepoint(name="before z")
+    table.upsert(batch(1, 3, value="z"))
     clean(table, keep_commits=1)
     shown = ours.load_table(table.name)
     assert table.position().oldest_readable > 1
     assert shown.refs()[f"savepoint-{timestamp}"].snapshot_id == 1
+    assert shown.refs()["before z"].snapshot_id == table.snapshot("before z").position
     expected = own(table, 1)
     assert [row["b"] for row in expected] == ["x1", "x2"]
     assert of_pyiceberg(ours, table, 1) == duck.rows(table, "AT (VERSION => 1)") == expected

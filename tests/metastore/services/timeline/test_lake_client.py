@@ -161,6 +161,41 @@ def test_pages_are_put_together(table: LakeTable) -> None:
     assert backwards == [each for each, _ in reversed(listed)]
 
 
+def test_savepoints_have_names(table: LakeTable) -> None:
+    first, second = commit(table, "a"), commit(table, "b")
+    kept = table.savepoint(first, name="before the import")
+    last = table.savepoint()
+    assert (kept.name, kept.read_position, last.timestamp, last.name) == ("before the import", 1, second, None)
+    named, by_timestamp = table.snapshot("before the import"), table.snapshot(first)
+    assert named.position == by_timestamp.position == 1
+    assert table.timestamp_of("before the import") == first
+    with pytest.raises(InvalidOperationException, match=f"has a savepoint 'before the import' already, {first}"):
+        table.savepoint(commit(table, "c"), name="before the import")
+    with pytest.raises(InvalidOperationException, match="savepoint is completed already"):
+        table.savepoint(first, name="another")
+    begun = table.begin("savepoint", timestamp=commit(table, "d"), name="begun").instant
+    with pytest.raises(InvalidOperationException, match="already, with the name 'begun'"):
+        table.begin("savepoint", timestamp=begun.timestamp, name="another")
+    with pytest.raises(InvalidOperationException, match=r"an instant of .* is called so"):
+        own = table.begin("commit", timestamp="theirs").instant
+        table.complete(own, Completion())
+        table.savepoint(name="theirs")
+    with pytest.raises(InvalidOperationException, match="is the name of the savepoint"):
+        table.savepoint(name="ours")
+        table.begin("commit", timestamp="ours")
+    for name in ("", " a", "7", "a\nb", "a" * 256):
+        with pytest.raises(InvalidOperationException, match="is no name of a savepoint"):
+            table.savepoint(first, name=name)
+    with pytest.raises(InvalidOperationException, match="only a savepoint has a name"):
+        table.begin("commit", name="x")
+    table.delete_savepoint("before the import")
+    with pytest.raises(NoSuchObjectException, match="no completed instant or savepoint before the import"):
+        _ = table.snapshot("before the import").position
+    with pytest.raises(NoSuchObjectException, match="no savepoint 'before the import'"):
+        table.delete_savepoint("before the import")
+    assert table.savepoint(first, name="before the import").name
+
+
 def test_an_answer_that_is_lost_is_asked_for_again(table: LakeTable, calls: Calls) -> None:
     with table.writing() as writing:
         calls.lost.append("lake_complete_instants")

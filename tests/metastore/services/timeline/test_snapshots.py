@@ -27,7 +27,7 @@ def test_as_of_every_way(table: LakeTable) -> None:
     assert len(table.paths(allVersions=True)) == 3
     with pytest.raises(InvalidOperationException, match="at most one"):
         table.snapshot(asOf="x", asOfPosition=1)
-    with pytest.raises(NoSuchObjectException, match="no completed instant x"):
+    with pytest.raises(NoSuchObjectException, match="no completed instant or savepoint x"):
         table.snapshot(asOf="x")
     for position in (-1, 3):
         with pytest.raises(InvalidOperationException, match="no position"):

@@ -126,6 +126,9 @@ final class Definitions {
         table.keyed.groups.values().forEach(named::addAll);
         named.addAll(table.keyed.aggregates.keySet());
         table.keyed.families.values().forEach(named::addAll);
+        for (String option : new String[] {LakeWrite.EVENT_TIME, LakeWrite.SOURCE_COLUMN}) {
+            named.add(table.properties().getOrDefault(LakeWrite.DEFAULTS + option, "").trim().toLowerCase(Locale.ROOT));
+        }
         if (named.contains(column.toLowerCase(Locale.ROOT))) {
             throw Errors.analysis(
                     table.name() + ": the column " + column + " is named by the table's key, partitions or properties,"

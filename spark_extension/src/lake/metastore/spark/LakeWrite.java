@@ -46,6 +46,9 @@ import org.apache.spark.sql.types.StructType;
  * invisible.
  */
 final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
+    /** Before the name of an option, a property of tables: what writes take that don't say it. */
+    static final String DEFAULTS = "write.";
+
     /** An option of writes: the column of which the least value moves the table's watermark. */
     static final String EVENT_TIME = "event-time";
 
@@ -171,10 +174,25 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
+    /** What a write says, else what the table's property {@code write.…} says for those that don't; null for nothing. */
+    static String option(LakeTable table, LogicalWriteInfo info, String option) {
+        String given = info.options().getOrDefault(option, table.properties().get(DEFAULTS + option));
+        return given == null || given.trim().isEmpty() ? null : given;
+    }
+
     /** The column that an option names, in lower case; null for none. */
-    static String column(LogicalWriteInfo info, String option) {
-        String name = info.options().get(option);
-        return name == null ? null : name.toLowerCase(Locale.ROOT);
+    static String column(LakeTable table, LogicalWriteInfo info, String option) {
+        String name = option(table, info, option);
+        return name == null ? null : name.trim().toLowerCase(Locale.ROOT);
+    }
+
+    /** The source as of which event times come that name none. {@code batch}: of a stream; null for a statement. */
+    static String source(LakeTable table, LogicalWriteInfo info, Long batch) {
+        if (batch != null) {
+            return info.options().getOrDefault(SOURCE, info.queryId());
+        }
+        String given = option(table, info, SOURCE);
+        return given == null ? "spark" : given;
     }
 
     private boolean replaces() {
@@ -242,8 +260,8 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                             target.timestamp,
                             target.directory,
                             target.path,
-                            column(info, EVENT_TIME),
-                            column(info, SOURCE_COLUMN)),
+                            column(table, info, EVENT_TIME),
+                            column(table, info, SOURCE_COLUMN)),
                     wanted(keepsRows));
         }
 
@@ -355,13 +373,12 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                 }
             }
             Set<String> gone = replaces() ? replacedPartitions(partitions) : Collections.emptySet();
-            String source = info.options().getOrDefault(SOURCE, batch == null ? "spark" : info.queryId());
             return new Metastore.Struct()
                     .with(5, about(operation, added.size(), written.rows))
                     .with(6, added.isEmpty() ? null : added)
                     .with(9, gone.isEmpty() ? null : new ArrayList<>(gone))
                     .with(13, info.options().get(CHAIN))
-                    .with(14, written.eventTimes(source))
+                    .with(14, written.eventTimes(source(table, info, batch)))
                     .with(19, table.isReadByItsWriter() || wanted(false).dependsOnKeys() ? (Object) true : null)
                     .with(22, batch == null ? null : info.queryId())
                     .with(23, batch)

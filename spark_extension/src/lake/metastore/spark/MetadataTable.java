@@ -35,7 +35,7 @@ final class MetadataTable implements SupportsRead {
         SCHEMAS.put(
                 "instants",
                 "timestamp STRING, action STRING, state STRING, position BIGINT, moment BIGINT, requested_at TIMESTAMP,"
-                        + " changed_at TIMESTAMP, conflict STRING, undone_by STRING");
+                        + " changed_at TIMESTAMP, conflict STRING, undone_by STRING, name STRING");
         SCHEMAS.put("partitions", "partition STRING, files BIGINT, log_files BIGINT, size BIGINT");
         SCHEMAS.put(
                 "files",
@@ -136,7 +136,8 @@ final class MetadataTable implements SupportsRead {
                             each.number(4, 0) * 1_000,
                             each.number(5, 0) * 1_000,
                             each.text(13),
-                            each.text(14)));
+                            each.text(14),
+                            each.text(18)));
         }
         return found;
     }

@@ -181,8 +181,8 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
         }
 
         private TaskWriters writers() {
-            String eventTime = LakeWrite.column(info, LakeWrite.EVENT_TIME);
-            String source = LakeWrite.column(info, LakeWrite.SOURCE_COLUMN);
+            String eventTime = LakeWrite.column(table, info, LakeWrite.EVENT_TIME);
+            String source = LakeWrite.column(table, info, LakeWrite.SOURCE_COLUMN);
             if (eventTime != null) {
                 EventTimes.check(table.name(), ColumnNames.lower(table.dataSchema()), eventTime);
                 SourceTimes.check(table.name(), ColumnNames.lower(table.dataSchema()), source);
@@ -240,8 +240,8 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
                 found.with(9, gone.isEmpty() ? null : new ArrayList<>(gone)).with(29, replaced.text);
             }
             if (info != null) {
-                String source = info.options().getOrDefault(LakeWrite.SOURCE, batch == null ? "spark" : info.queryId());
-                found.with(13, info.options().get(LakeWrite.CHAIN)).with(14, written.eventTimes(source));
+                found.with(13, info.options().get(LakeWrite.CHAIN))
+                        .with(14, written.eventTimes(LakeWrite.source(table, info, batch)));
             }
             return batch == null ? found : found.with(22, info.queryId()).with(23, batch);
         }

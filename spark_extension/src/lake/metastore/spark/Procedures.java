@@ -54,8 +54,8 @@ final class Procedures {
         ALL.put("commit_partition", new Procedure(Procedures::commitPartition, 2, "table", "partition"));
         ALL.put("reopen_partition", new Procedure(Procedures::reopenPartition, 2, "table", "partition"));
         ALL.put("rollback", new Procedure(Procedures::rollback, 2, "table", "instant"));
-        ALL.put("savepoint", new Procedure(Procedures::savepoint, 2, "table", "instant"));
-        ALL.put("delete_savepoint", new Procedure(Procedures::deleteSavepoint, 2, "table", "instant"));
+        ALL.put("savepoint", new Procedure(Procedures::savepoint, 1, "table", "instant", "name"));
+        ALL.put("delete_savepoint", new Procedure(Procedures::deleteSavepoint, 1, "table", "instant", "name"));
         ALL.put("publish", new Procedure(Procedures::publish, 1, "table", "filter"));
         ALL.put("compact", new Procedure(Procedures::compact, 1, "table", "min_log_files"));
         ALL.put("cluster", new Procedure((table, arguments) -> cluster(arguments), 1, "table"));
@@ -166,20 +166,42 @@ final class Procedures {
         throw Errors.analysis(table.name() + " has no completed instant " + timestamp);
     }
 
-    /** Keeps cleans off the snapshot of an instant. */
+    /** Keeps cleans off the snapshot of an instant, by default the last one, and gives it a name if there is one. */
     private static Map<String, Object> savepoint(LakeTable table, Map<String, Object> arguments) {
-        String timestamp = arguments.get("instant").toString();
-        Metastore.Struct key = new Metastore.Struct().with(1, table.reference()).with(2, "savepoint").with(3, timestamp);
-        table.call("lake_begin_instant", key.with(4, "inflight"));
+        Object instant = arguments.get("instant");
+        Object name = arguments.get("name");
+        Metastore.Struct request =
+                new Metastore.Struct()
+                        .with(1, table.reference())
+                        .with(2, "savepoint")
+                        .with(3, instant == null ? null : instant.toString())
+                        .with(4, "inflight")
+                        .with(10, name == null ? null : name.toString());
+        Metastore.Answer begun = table.call("lake_begin_instant", request);
+        String timestamp = begun.text(1);
+        if (name != null && !name.toString().equals(begun.text(18))) {
+            table.call("lake_delete_instant", table.reference(), timestamp, "savepoint");
+            throw Errors.analysis("the metastore is too old to give savepoints names");
+        }
         Metastore.Struct completion = new Metastore.Struct().with(1, table.reference()).with(2, timestamp).with(3, "savepoint");
         table.list("lake_complete_instants", Collections.singletonList(completion));
-        return Collections.singletonMap("savepoint", timestamp);
+        return Collections.singletonMap("savepoint", name == null ? timestamp : name);
     }
 
     private static Map<String, Object> deleteSavepoint(LakeTable table, Map<String, Object> arguments) {
-        String timestamp = arguments.get("instant").toString();
-        table.call("lake_delete_instant", table.reference(), timestamp, "savepoint");
-        return Collections.singletonMap("deleted", timestamp);
+        Object instant = arguments.get("instant");
+        Object name = arguments.get("name");
+        if ((instant == null) == (name == null)) {
+            throw Errors.analysis("lake.system.delete_savepoint takes either instant or name");
+        }
+        for (Metastore.Answer each : table.instants()) {
+            boolean named = name == null ? instant.toString().equals(each.text(1)) : name.toString().equals(each.text(18));
+            if (each.text(2).equals("savepoint") && !each.has(14) && named) {
+                table.call("lake_delete_instant", table.reference(), each.text(1), "savepoint");
+                return Collections.singletonMap("deleted", name == null ? instant : name);
+            }
+        }
+        throw Errors.analysis(table.name() + " has no savepoint " + (name == null ? instant : name));
     }
 
     private static Map<String, Object> publish(LakeTable table, Map<String, Object> arguments) {

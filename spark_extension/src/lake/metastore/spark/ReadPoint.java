@@ -7,9 +7,9 @@ final class ReadPoint {
     /** Instants have timestamps of at least so many digits; no position has. */
     private static final int TIMESTAMP_DIGITS = 14;
 
-    private static final int POSITION = 3;
+    /** Fields of the metastore's SnapshotRequest. An instant is named by its timestamp, or by the name of its savepoint. */
+    private static final int INSTANT = 2, POSITION = 3;
 
-    /** The field of the metastore's SnapshotRequest. */
     private final int field;
     private final Object value;
 
@@ -20,14 +20,15 @@ final class ReadPoint {
 
     static ReadPoint version(String text) {
         String version = text.trim();
-        if (!version.matches("[0-9]{1,40}")) {
+        if (version.isEmpty()) {
             throw Errors.analysis(
-                    "'" + text + "' is no version: give a position of the timeline, or the timestamp of an instant");
+                    "'" + text + "' is no version: give a position of the timeline, the timestamp of an instant, or the name"
+                            + " of a savepoint");
         }
-        if (version.length() < TIMESTAMP_DIGITS) {
+        if (version.length() < TIMESTAMP_DIGITS && version.matches("[0-9]+")) {
             return new ReadPoint(POSITION, Long.valueOf(version));
         }
-        return new ReadPoint(2, version);
+        return new ReadPoint(INSTANT, version);
     }
 
     /** {@code micros}: since 1970. */
