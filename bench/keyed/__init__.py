@@ -1,1 +1,1 @@
-"""Keyed lake tables beside Hudi: what runs in the interpreter of Spark 3.5."""
+"""Keyed lake tables beside Hudi's and Paimon's, by SQL: what runs in the interpreter of Spark 3.5."""

@@ -66,6 +66,10 @@ class Shape:
         """Where the row of an id is."""
         return (FIRST_DAY + timedelta(id // self.per_day)).isoformat()
 
+    def last(self, days: int) -> str:
+        """The first of the last days."""
+        return (FIRST_DAY + timedelta(max(0, self.days - days))).isoformat()
+
     def _of(self, ids: DataFrame, version: int) -> DataFrame:
         def number(salt: int, below: int) -> str:
             return f"pmod(xxhash64(id, {version}L, {salt}), {below})"

@@ -1,148 +1,230 @@
-"""The two that are compared: a keyed table of ours, and a table of Hudi's with the same rows."""
+"""What is compared: a keyed table of ours, one of Hudi's and one of Paimon's, with the same rows, by the same SQL."""
 
-import re
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Protocol
+import time
+from collections.abc import Callable
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.keyed.rows import COLUMNS, Shape
-from lake.spark import plan_compaction, read, run_plan, write
 from lake.spark.session_client import lake_table
-from lake.tables.lake import LakeTable
 
 DATABASE = "bench"
 COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
 
-
-class Side(Protocol):
-    """A table of a kind, made for a shape."""
-
-    def load(self, rows: DataFrame) -> None:
-        """Writes the first rows, by the quickest way there is."""
-
-    def upsert(self, rows: DataFrame) -> None: ...
-
-    def snapshot(self) -> DataFrame:
-        """The latest rows."""
-
-    def changes(self, commits: int) -> DataFrame:
-        """What the last commits changed."""
-
-    def lookup(self, ids: Sequence[int]) -> int:
-        """How many of these keys have a row; the rows are fetched."""
-
-    def compact(self) -> None: ...
+_MERGE = (
+    "MERGE INTO {table} t USING changed s ON t.id = s.id AND t.dt = s.dt"
+    " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+)
+_SUMS = "SELECT count(*), sum(version), sum(xxhash64(id, version, note, dt) % 1000) FROM {table}"
 
 
-class Ours:
+class Side:
+    """A table of a kind, made for a shape. Each method that is measured gives the seconds that it took.
+
+    `mark`: what says how far the table has come, after a commit, as its queries of changes take it.
+    """
+
+    def __init__(self, spark: SparkSession, kind: str, shape: Shape) -> None:
+        self.spark = spark
+        self.kind = kind
+        self.shape = shape
+        self.table = f"{DATABASE}.{kind.replace('-', '_')}_{shape.rows}"
+        self._marks: list[Any] = []
+        columns = ", ".join(f"{column} {type}" for column, type in COLUMNS.items())
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+        spark.sql(
+            f"CREATE TABLE {self.table} ({columns}) {self.using()} PARTITIONED BY (dt)"
+            f" TBLPROPERTIES ({', '.join(f'{key!r} = {value!r}' for key, value in self.properties().items())})"
+        )
+
+    def using(self) -> str:
+        return ""
+
+    def properties(self) -> dict[str, str]:
+        raise NotImplementedError
+
+    def mark(self) -> Any:
+        raise NotImplementedError
+
+    def changed(self, since: Any, until: Any) -> DataFrame:
+        """What was changed after one mark up to another."""
+        raise NotImplementedError
+
+    def compacting(self) -> None:
+        raise NotImplementedError
+
+    # -- what is measured -------------------------------------------------------------------------------------
+
+    def load(self) -> float:
+        self.shape.everything(self.spark).createOrReplaceTempView("loaded")
+        return self._commit(f"INSERT INTO {self.table} SELECT * FROM loaded")
+
+    def merge(self, count: int, version: int, last_days: int | None) -> float:
+        """Another version of so many rows, which lie in the last days, or in all of them."""
+        rows = self.shape.some(self.spark, count, version, last_days=last_days)
+        rows.createOrReplaceTempView("changed")
+        return self._commit(_MERGE.format(table=self.table))
+
+    def update(self, every: int, version: int, last_days: int | None) -> float:
+        """Of each `every` rows one, in the last days, or in all of them."""
+        days = "" if last_days is None else f" AND dt >= '{self.shape.last(last_days)}'"
+        condition = f"id % {every} = {version % every}{days}"
+        return self._commit(f"UPDATE {self.table} SET amount = amount + 1, version = {version} WHERE {condition}")
+
+    def snapshot(self) -> float:
+        return seconds(lambda: consume(self._all()))
+
+    def changes(self, commits: int) -> float:
+        since, until = self._marks[-commits - 1], self._marks[-1]
+        return seconds(lambda: consume(self.changed(since, until)))
+
+    def lookup(self, count: int) -> float:
+        """So many keys, from all over the table. Raises AssertionError if one has no row."""
+        ids = self.shape.ids(count)
+        days = ", ".join(sorted({f"'{self.shape.day(each)}'" for each in ids}))
+        query = f"{self._rows()} WHERE dt IN ({days}) AND id IN ({', '.join(map(str, ids))})"
+
+        def look() -> None:
+            found = self.spark.sql(query).collect()
+            assert len(found) == count, f"{len(found)} rows of {count} keys"
+
+        return seconds(look)
+
+    def planned(self) -> float:
+        """Until Spark knows how it would run a query, of which it runs nothing."""
+
+        def plan() -> None:
+            query: Any = self.spark.sql(f"{self._rows()} LIMIT 1")
+            query._jdf.queryExecution().executedPlan()
+
+        return seconds(plan)
+
+    def compact(self) -> float:
+        return seconds(self.compacting)
+
+    def sums(self) -> list[Any]:
+        """What has to be the same on all sides."""
+        return list(self.spark.sql(_SUMS.format(table=self.table)).first() or ())
+
+    def _commit(self, statement: str) -> float:
+        took = seconds(lambda: self.spark.sql(statement).collect())
+        self._marks.append(self.mark())
+        return took
+
+    def _rows(self) -> str:
+        return f"SELECT {', '.join(COLUMNS)} FROM {self.table}"
+
+    def _all(self) -> DataFrame:
+        return self.spark.sql(self._rows())
+
+
+class Ours(Side):
     """A keyed table on our server."""
 
-    def __init__(self, spark: SparkSession, name: str, kind: str, shape: Shape) -> None:
-        self._spark = spark
-        self._name = f"{DATABASE}.{name}"
-        self._shape = shape
-        columns = ", ".join(f"{column} {type}" for column, type in COLUMNS.items())
-        properties = {
+    def using(self) -> str:
+        return "USING parquet"
+
+    def properties(self) -> dict[str, str]:
+        return {
             "primary-key": "id,dt",
-            "bucket": str(shape.buckets),
+            "bucket": str(self.shape.buckets),
             "sequence.field": "version",
-            "table-type": kind,
+            "table-type": self.kind,
         }
-        listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
-        spark.sql(f"CREATE TABLE {self._name} ({columns}) USING parquet PARTITIONED BY (dt) TBLPROPERTIES ({listed})")
 
-    @property
-    def table(self) -> LakeTable:
-        return lake_table(self._spark, self._name, None)
+    def mark(self) -> int:
+        return lake_table(self.spark, self.table, None).position().position
 
-    def load(self, rows: DataFrame) -> None:
-        write(rows, self._name, operation="upsert")
+    def changed(self, since: Any, until: Any) -> DataFrame:
+        return self.spark.sql(f"SELECT * FROM lake_changes('{self.table}', {since}, {until})")
 
-    def upsert(self, rows: DataFrame) -> None:
-        write(rows, self._name, operation="upsert")
+    def compacting(self) -> None:
+        self.spark.sql(f"CALL lake.system.compact('{self.table}')").collect()
 
-    def snapshot(self) -> DataFrame:
-        return read(self._spark, self._name)
-
-    def changes(self, commits: int) -> DataFrame:
-        last = self.table.position().position
-        return read(self._spark, self._name, incremental=(last - commits, last), changes=True)
-
-    def lookup(self, ids: Sequence[int]) -> int:
-        found = self.table.lookup([{"id": each, "dt": self._shape.day(each)} for each in ids])
-        return int(found.num_rows)
-
-    def compact(self) -> None:
-        planned = plan_compaction(self._spark, self._name)
-        if planned.instant is not None:
-            run_plan(self._spark, self._name, planned.instant.timestamp)
+    def files(self) -> float:
+        """A read of the files of the latest snapshot, which has no log files, by Spark alone."""
+        table = lake_table(self.spark, self.table, None)
+        snapshot = table.snapshot()
+        paths = [f"{snapshot.location}/{each.path}" for each in snapshot]
+        return seconds(lambda: consume(self.spark.read.parquet(*paths)))
 
 
-class Hudi:
-    """A table of Hudi's below a directory."""
+class Hudi(Side):
+    """A table of Hudi's, in its catalog."""
 
-    def __init__(self, spark: SparkSession, location: Path, kind: str, shape: Shape) -> None:
-        self._spark = spark
-        self._location = location
-        self._shape = shape
-        self._options = {
-            "hoodie.table.name": location.name,
-            "hoodie.datasource.write.table.type": kind.replace("-", "_").upper(),
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "dt",
-            "hoodie.datasource.write.precombine.field": "version",
-            "hoodie.datasource.write.hive_style_partitioning": "true",
+    def using(self) -> str:
+        return "USING hudi"
+
+    def properties(self) -> dict[str, str]:
+        return {
+            "type": "cow" if self.kind == COPY_ON_WRITE else "mor",
+            "primaryKey": "id",
+            "preCombineField": "version",
             "hoodie.index.type": "BUCKET",
             "hoodie.index.bucket.engine": "SIMPLE",
-            "hoodie.bucket.index.num.buckets": str(shape.buckets),
+            "hoodie.bucket.index.num.buckets": str(self.shape.buckets),
             "hoodie.compact.inline": "false",
             "hoodie.clean.automatic": "false",
             "hoodie.archive.automatic": "false",
         }
 
-    def load(self, rows: DataFrame) -> None:
-        self._write(rows, "bulk_insert")
+    def load(self) -> float:
+        self.spark.sql("SET hoodie.spark.sql.insert.into.operation = bulk_insert")
+        took = super().load()
+        self.spark.sql("RESET hoodie.spark.sql.insert.into.operation")
+        return took
 
-    def upsert(self, rows: DataFrame) -> None:
-        self._write(rows, "upsert")
+    def mark(self) -> str:
+        shown = self.spark.sql(f"CALL show_timeline(table => '{self.table}', limit => 1000)").collect()
+        return max(str(each["completed_time"]) for each in shown if each["action"] in ("commit", "deltacommit"))
 
-    def snapshot(self) -> DataFrame:
-        return self._read().select(*COLUMNS)
+    def changed(self, since: Any, until: Any) -> DataFrame:
+        return self.spark.sql(
+            f"SELECT {', '.join(COLUMNS)} FROM hudi_table_changes('{self.table}', 'latest_state', '{since}', '{until}')"
+        )
 
-    def changes(self, commits: int) -> DataFrame:
-        times = self._completions()
-        options = {
-            "hoodie.datasource.query.type": "incremental",
-            "hoodie.datasource.read.begin.instanttime": times[-commits - 1],
-            "hoodie.datasource.read.end.instanttime": times[-1],
+    def compacting(self) -> None:
+        self.spark.sql(f"CALL run_compaction(op => 'scheduleAndExecute', table => '{self.table}')").collect()
+
+
+class Paimon(Side):
+    """A table of Paimon's. Of copy-on-write, each commit compacts; of merge-on-read, none does."""
+
+    def properties(self) -> dict[str, str]:
+        compacts = {"full-compaction.delta-commits": "1"} if self.kind == COPY_ON_WRITE else {"write-only": "true"}
+        return {
+            "primary-key": "id,dt",
+            "bucket": str(self.shape.buckets),
+            "sequence.field": "version",
+            "snapshot.num-retained.min": "1000",
+            "snapshot.num-retained.max": "1000",
+            **compacts,
         }
-        return self._read(**options).select(*COLUMNS)
 
-    def lookup(self, ids: Sequence[int]) -> int:
-        listed = ", ".join(map(str, ids))
-        days = ", ".join(sorted({f"'{self._shape.day(each)}'" for each in ids}))
-        rows = self._read(**{"hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"})
-        return len(rows.where(f"dt IN ({days}) AND id IN ({listed})").select(*COLUMNS).collect())
+    def mark(self) -> int:
+        return int(self.spark.sql(f"SELECT max(snapshot_id) FROM {DATABASE}.`{self._name}$snapshots`").first()[0])  # type: ignore[index]
 
-    def compact(self) -> None:
-        self._spark.sql(f"CALL run_compaction(op => 'scheduleAndExecute', path => '{self._location}')").collect()
+    def changed(self, since: Any, until: Any) -> DataFrame:
+        return self.spark.sql(f"SELECT * FROM paimon_incremental_query('{self.table}', '{since}', '{until}')")
 
-    def _write(self, rows: DataFrame, operation: str) -> None:
-        options = {**self._options, "hoodie.datasource.write.operation": operation}
-        rows.write.format("hudi").options(**options).mode("append").save(str(self._location))
+    def compacting(self) -> None:
+        self.spark.sql(f"CALL sys.compact(table => '{self.table}')").collect()
 
-    def _read(self, **options: str) -> DataFrame:
-        return self._spark.read.format("hudi").options(**options).load(str(self._location))
+    @property
+    def _name(self) -> str:
+        return self.table.partition(".")[2]
 
-    def _completions(self) -> list[str]:
-        """When its commits were completed, in their order."""
-        names = (each.name for each in (self._location / ".hoodie" / "timeline").iterdir())
-        found = (re.fullmatch(r"\d+_(\d+)\.(commit|deltacommit)", name) for name in names)
-        return sorted(each[1] for each in found if each is not None)
+
+SIDES: dict[str, type[Side]] = {"ours": Ours, "hudi": Hudi, "paimon": Paimon}
 
 
 def consume(rows: DataFrame) -> None:
     """Reads all rows and all columns, and keeps nothing."""
     rows.write.format("noop").mode("overwrite").save()
+
+
+def seconds(action: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began

@@ -18,6 +18,7 @@ from tests.support.server import MetastoreServer, ServerDidNotStart
 from tests.support.waiting import wait_until
 
 
+@pytest.mark.long
 def test_each_server_in_turn_under_load(prepare: Prepare, tmp_path: Path, postgres_url: str) -> None:
     new = NextVersion(tmp_path / "next", compatible=True)
     old = prepare("one").start()
@@ -55,6 +56,7 @@ def test_each_server_in_turn_under_load(prepare: Prepare, tmp_path: Path, postgr
     storm.settle()
 
 
+@pytest.mark.long
 def test_one_that_would_break_running_servers(prepare: Prepare, tmp_path: Path, postgres_url: str) -> None:
     new = NextVersion(tmp_path / "next", compatible=False)
     old = prepare("one").start()

@@ -102,6 +102,7 @@ class Bank:
         return seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kills", [3, pytest.param(25, marks=pytest.mark.long)])
 def test_the_total_never_moves(kills: int, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -20,6 +20,7 @@ from tests.support.server import MetastoreServer
 KILLS = 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [pytest.param("copy-on-write", marks=pytest.mark.long), "merge-on-read"])
 def test_rows_are_those_of_the_completed_batches(kind: str, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

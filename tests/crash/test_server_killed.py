@@ -75,6 +75,7 @@ def other_device(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
+@pytest.mark.long
 def test_data_arrives_although_the_server_is_killed_while_it_copies(tmp_path: Path, other_device: Path) -> None:
     server = MetastoreServer(tmp_path / "data", "--workers", "1")
     with server:

@@ -312,6 +312,7 @@ def numbers_when_settled(streams: RedisServer, client: ThriftClient) -> list[int
     return numbers(streams)
 
 
+@pytest.mark.long
 def test_retention(tmp_path: Path) -> None:
     """What the log has removed leaves the stream; who had not read it gets an error, and goes on where it says."""
     with RedisServer(tmp_path / "redis") as streams:

@@ -146,6 +146,7 @@ def test_what_is_not_taken_becomes_a_dead_letter_and_can_be_sent_again(
     assert left() == []
 
 
+@pytest.mark.long
 def test_a_receiver_that_is_away_is_waited_for(tmp_path: Path) -> None:
     with Receiver() as receiver:
         port = receiver.port

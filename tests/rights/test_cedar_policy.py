@@ -78,7 +78,7 @@ def filled(server: MetastoreServer, root: ThriftClient) -> World:
     return world
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.long
 @pytest.mark.parametrize("role", HIDDEN_FROM, ids=list(HIDDEN_FROM))
 def test_what_is_hidden_looks_like_what_is_missing(filled: World, root: ThriftClient, role: str) -> None:
     users = Users(filled)

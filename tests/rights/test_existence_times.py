@@ -133,7 +133,7 @@ def forms(method: str, name: Name) -> list[calls.Made]:
     return found
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.long
 @pytest.mark.parametrize("role", HIDDEN_FROM, ids=list(HIDDEN_FROM))
 def test_what_is_hidden_takes_what_is_missing_takes(metastore: Metastore, role: str) -> None:
     user, hidden, missing = HIDDEN_FROM[role]

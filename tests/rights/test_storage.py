@@ -83,6 +83,7 @@ def shop(root: ThriftClient) -> Iterator[Path]:
 ROLES = ["a reader of another table"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ROLES)
 def test_what_is_hidden_looks_like_what_is_missing(filled: World, root: ThriftClient, role: str) -> None:
     assert role in HIDDEN_FROM

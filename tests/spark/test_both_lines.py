@@ -26,7 +26,7 @@ def pair(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSes
     sessions[0].sql(f"DROP DATABASE {name} CASCADE")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "layout",
     ["USING parquet PARTITIONED BY (k)", "USING orc PARTITIONED BY (k)", "PARTITIONED BY (k STRING) STORED AS PARQUET"],
@@ -60,6 +60,7 @@ def test_views_and_functions(pair: list[SparkSession]) -> None:
     reader.sql("DROP FUNCTION f")
 
 
+@pytest.mark.long
 def test_both_change_a_table_at_once(pair: list[SparkSession]) -> None:
     pair[0].sql("CREATE TABLE t (v INT, who STRING, n INT) USING parquet PARTITIONED BY (who, n)")
     failures: list[Exception] = []

@@ -33,7 +33,7 @@ def test_a_key_of_each_type(spark: SparkSession, layout: str, kind: str, values:
     assert spark.column(f"SELECT v FROM t WHERE k IN ({values[0]}, {values[1]}) ORDER BY v") == [0, 1]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 def test_many_partitions(spark: SparkSession) -> None:
     spark.sql("CREATE TABLE many (v BIGINT, a INT, b INT) USING parquet PARTITIONED BY (a, b)")
     added = " ".join(f"PARTITION (a = {n % 10}, b = {n})" for n in range(1000))

@@ -153,6 +153,7 @@ def wheel(directory: Path, **environment: str) -> Path:
     return directory / "package"
 
 
+@pytest.mark.long
 def test_the_released_wheel_has_the_jar(released_jar: Path, tmp_path: Path) -> None:
     package = wheel(tmp_path, LAKE_METASTORE_SPARK_HOME=str(spark_of("3.5")))
     packaged = package / "lake/spark" / jar.PACKAGED_JAR.relative_to(Path(jar.__file__).parent)

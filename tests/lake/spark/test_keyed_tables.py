@@ -153,6 +153,7 @@ write(shop(*marked, extra=["_change_type string"]), t, operation="merge")
     ] == ["C"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("producer", ["lookup", "input"])
 def test_changes_are_written_with_the_rows(lake: Lake, producer: str) -> None:
     table = keyed(lake, table_type="merge-on-read", changelog_producer=producer)
@@ -224,6 +225,7 @@ result = [planned.buckets, done.repeated, again.repeated, plan_compaction(spark,
     assert run(lake, f"result = read(spark, {table.name!r}, incremental=({last}, None), changes=True).count()") == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitioned", [True, False])
 def test_spark_s_own_sql_reads_what_is_published(
     lake: Lake, partitioned: bool, spark_session: Callable[[str], SparkSession]
@@ -429,6 +431,7 @@ def test_no_row_is_dropped_for_what_is_missing(lake: Lake) -> None:
     assert table.position().position == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sensitive", [True, False])
 def test_columns_have_any_name(lake: Lake, sensitive: bool) -> None:
     name = f"{lake.database}.names{next(NUMBERS)}"

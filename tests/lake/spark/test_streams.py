@@ -160,6 +160,7 @@ result = None
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("late", ["next", "drop", "drop-keyed"])
 def test_late_rows_go_where_the_table_says(lake: Lake, source: Source, late: str) -> None:
     """As those of streams by name, see tests/spark_extension/test_streams.py."""
@@ -261,6 +262,7 @@ class TestIncrements:
         with pytest.raises(SparkError, match="a directory of its own"):
             self.increments(lake, table, tmp_path / "full")
 
+    @pytest.mark.long
     def test_changes_are_merged_once(self, lake: Lake, tmp_path: Path) -> None:
         table, mirror = keyed(lake, "k"), keyed(lake, "m")
         for number in range(2):

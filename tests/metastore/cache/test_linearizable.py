@@ -233,6 +233,7 @@ def test_nothing_old_is_read(tmp_path: Path, seed: int) -> None:
     assert answers["memory"] > 20, f"the cache should have been of use: {answers}"
 
 
+@pytest.mark.long
 def test_nothing_old_is_read_under_leases(tmp_path: Path, seed: int) -> None:
     """Changes are rare, so that workers take leases. A worker that holds one is paused and killed, as is Postgres."""
     with Cluster(tmp_path) as cluster, Clients(cluster, seed, writers=2, readers=6, pauses=RARE) as clients:

@@ -172,6 +172,7 @@ def _hive_rows(client: ThriftClient, table: TableReference) -> dict[str, int]:
     return found
 
 
+@pytest.mark.long
 def test_servers_are_killed(servers: list[MetastoreServer]) -> None:
     run(servers, 7, 3)
 
