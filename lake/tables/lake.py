@@ -382,12 +382,9 @@ class LakeTable:
 
         `instant`: its timestamp. `name`: what the snapshot can be read as of, besides the timestamp. Raises
         InvalidOperationException for an instant that isn't completed or whose files have been cleaned, if there is a
-        savepoint of that instant or name already, if the table has no instant, or if the server is too old for names.
+        savepoint of that instant or name already, or if the table has no instant.
         """
         saved = self.begin("savepoint", timestamp=instant, name=name).instant
-        if saved.name != name:
-            self.abort(saved)
-            raise InvalidOperationException("the server is too old to give savepoints names")
         self.complete(saved, Completion())
         return saved
 

@@ -1,4 +1,4 @@
-"""`metastore timeline rollback`, `abort` and `clean`, as users run them."""
+"""Commands of `metastore timeline` that change a table, as users run them."""
 
 import json
 import uuid
@@ -84,3 +84,20 @@ def test_superseded_files_are_cleaned(metastore_server: MetastoreServer, orders:
     assert cleaned["clean"] is not None
     assert paths(orders) == ["dt=1/2.parquet"]
     assert run(*arguments, "--keep-commits", "1", "--yes").stderr == "deleted 0 files, 0 bytes\n"
+
+
+def test_a_snapshot_is_kept(metastore_server: MetastoreServer, orders: LakeTable) -> None:
+    first, _, third = timestamps(orders)
+    uri = ("--uri", metastore_server.uri)
+    kept = json.loads(output("timeline", "savepoint", orders.name, first, "--name", "the start", *uri, "--json"))
+    assert kept == {"timestamp": first, "position": 1, "name": "the start"}
+    last = run("timeline", "savepoint", orders.name, *uri)
+    assert last.stderr == f"kept the snapshot of {third}, position 3\n"
+    assert "the start" in output("timeline", "show", orders.name, *uri)
+    planned = output("timeline", "clean", orders.name, "--keep-commits", "1", "--dry-run", "--json", *uri)
+    assert json.loads(planned)["files"] == ["dt=1/1.parquet"]
+    assert "a savepoint 'the start' already" in complaint(
+        "timeline", "savepoint", orders.name, timestamps(orders)[1], "--name", "the start", *uri
+    )
+    assert run("timeline", "delete-savepoint", orders.name, "the start", *uri).stderr == "deleted 1 savepoint\n"
+    assert "no savepoint 'the start'" in complaint("timeline", "delete-savepoint", orders.name, "the start", *uri)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from lake.cli.commands.savepoints import delete_savepoint, savepoint
 from lake.cli.commands.timeline_changes import abort, clean, orphans, rollback
 from lake.cli.connection import uri_option
 from lake.cli.group import Group
@@ -22,10 +23,10 @@ BAR = 24
 
 @click.group(cls=Group)
 def timeline() -> None:
-    """Show a lake table's instants, undo them, clean up."""
+    """Show a lake table's instants, undo them, keep snapshots, clean up."""
 
 
-for _command in (rollback, abort, clean, orphans):
+for _command in (rollback, abort, clean, orphans, savepoint, delete_savepoint):
     timeline.add_command(_command)
 
 
@@ -76,6 +77,7 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
                 "conflict": each.conflict,
                 "undone_by": each.undoneBy,
                 "archived": bool(each.archived),
+                "name": each.name,
             }
             for each in found
         ]

@@ -38,8 +38,9 @@ def action(instant: "Instant") -> str:
 
 
 def remarks(instant: "Instant") -> str:
-    """What else there is to say of an instant: why it was refused, what undid it, whether it is archived."""
+    """What else there is to say of an instant: a savepoint's name, a refusal, what undid it, whether it is archived."""
     said = [
+        instant.name or "",
         "" if instant.conflict is None else f"refused: {instant.conflict}",
         "" if instant.undoneBy is None else f"undone by {instant.undoneBy}",
         "archived" if instant.archived else "",

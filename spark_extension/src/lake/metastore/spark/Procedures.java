@@ -177,12 +177,7 @@ final class Procedures {
                         .with(3, instant == null ? null : instant.toString())
                         .with(4, "inflight")
                         .with(10, name == null ? null : name.toString());
-        Metastore.Answer begun = table.call("lake_begin_instant", request);
-        String timestamp = begun.text(1);
-        if (name != null && !name.toString().equals(begun.text(18))) {
-            table.call("lake_delete_instant", table.reference(), timestamp, "savepoint");
-            throw Errors.analysis("the metastore is too old to give savepoints names");
-        }
+        String timestamp = table.call("lake_begin_instant", request).text(1);
         Metastore.Struct completion = new Metastore.Struct().with(1, table.reference()).with(2, timestamp).with(3, "savepoint");
         table.list("lake_complete_instants", Collections.singletonList(completion));
         return Collections.singletonMap("savepoint", name == null ? timestamp : name);
