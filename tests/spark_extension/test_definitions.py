@@ -35,6 +35,16 @@ def test_what_is_shown(spark: SparkSession, database: str, table: str) -> None:
     assert rows(spark, f"SELECT * FROM {database}.made") == rows(spark, f"SELECT * FROM {table}")
 
 
+def test_statistics_are_of_the_rows_that_queries_read(spark: SparkSession, table: str) -> None:
+    """Spark adds up what lies in the directory: a table that was never published would be one of 0 bytes."""
+    [[size]] = spark.sql(f"SELECT sum(size) FROM {table}.files")
+    for columns in ("", " FOR COLUMNS n"):
+        spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS{columns}")
+        assert spark.describe(table)["Statistics"] == f"{size} bytes, 2 rows"
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS NOSCAN")
+    assert spark.describe(table)["Statistics"].startswith(f"{size} bytes")
+
+
 def test_statistics(spark: SparkSession, table: str) -> None:
     spark.sql(f"CALL lake.system.compact('{table}')")
     spark.sql(f"CALL lake.system.publish('{table}')")

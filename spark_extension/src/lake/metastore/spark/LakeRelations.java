@@ -47,6 +47,10 @@ final class LakeRelations {
     private static final Set<String> DIRECTORY_COMMANDS =
             new HashSet<>(Arrays.asList("LoadDataCommand", "TruncateTableCommand"));
 
+    /** Spark's own commands that count rows and bytes of a table. The table's name is their first element. */
+    private static final Set<String> ANALYZE_COMMANDS =
+            new HashSet<>(Arrays.asList("AnalyzeTableCommand", "AnalyzeColumnCommand"));
+
     /** The directory of a table that has the files of its instants. */
     private static final String INSTANTS = PendingInstant.INSTANTS.replace("/", "");
 
@@ -94,6 +98,10 @@ final class LakeRelations {
             }
             if (DIRECTORY_COMMANDS.contains(name)) {
                 LogicalPlan command = PlainStatements.command(plan, name);
+                return command == null ? plan : command;
+            }
+            if (ANALYZE_COMMANDS.contains(name)) {
+                LogicalPlan command = TableStatistics.command(plan);
                 return command == null ? plan : command;
             }
             if (name.equals("WriteDelta")) {
