@@ -114,6 +114,7 @@ final class Inserts {
             if (text == null) {
                 return null;
             }
+            text = PartitionFilter.filledUp(table, column, text).toString();
             name.append(name.length() == 0 ? "" : "/").append(LakeRowWriter.part(column, text));
         }
         return name.toString();

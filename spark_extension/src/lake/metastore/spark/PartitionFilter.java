@@ -128,13 +128,14 @@ final class PartitionFilter {
         if (values.length == 0 || Arrays.asList(values).contains(null)) {
             return null;
         }
+        Object[] filled = Arrays.stream(values).map(value -> filledUp(table, column, value)).toArray();
         String quoted = Catalogs.quoted(column)[0];
         String text =
-                Arrays.stream(values)
+                Arrays.stream(filled)
                         .map(value -> quoted + "='" + ExternalCatalogUtils.escapePathName(String.valueOf(value)) + "'")
                         .collect(Collectors.joining(" OR "));
         // A date is a java.sql.Date or a LocalDate: the text of both is the one that is in the partition's name.
-        Predicate<String> isMeant = found -> Arrays.stream(values).anyMatch(value -> String.valueOf(value).equals(found));
+        Predicate<String> isMeant = found -> Arrays.stream(filled).anyMatch(value -> String.valueOf(value).equals(found));
         return valued(table, column, isMeant, text);
     }
 
@@ -142,7 +143,15 @@ final class PartitionFilter {
     private static PartitionFilter compared(LakeTable table, String column, Object value, IntPredicate isMeant) {
         boolean hasOrder =
                 value instanceof Number || value instanceof String || value instanceof Date || value instanceof LocalDate;
-        return hasOrder ? valued(table, column, text -> isMeant.test(compare(text, value)), "") : null;
+        Object filled = filledUp(table, column, value);
+        return hasOrder ? valued(table, column, text -> isMeant.test(compare(text, filled)), "") : null;
+    }
+
+    /** A text that is compared with a CHAR column, whose values are filled up with spaces. */
+    static Object filledUp(LakeTable table, String column, Object value) {
+        int length = value instanceof String ? table.charLength(column) : 0;
+        UTF8String text = length == 0 ? null : UTF8String.fromString((String) value);
+        return text != null && text.numChars() < length ? text.rpad(length, UTF8String.fromString(" ")).toString() : value;
     }
 
     private static int compare(String text, Object value) {
