@@ -99,6 +99,9 @@ final class LakeRelations {
             if (name.equals("WriteDelta")) {
                 checkRead(plan);
             }
+            if (name.equals("AlterTableAddColumnsCommand")) {
+                Definitions.checkAdded(plan);
+            }
             if (DEFINITIONS.contains(name)) {
                 LakeTable table = target(plan);
                 LogicalPlan changed = table == null ? null : Definitions.changed(plan, name, table);

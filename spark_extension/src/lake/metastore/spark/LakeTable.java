@@ -79,8 +79,11 @@ final class LakeTable
     /** Who makes partitions ready. */
     private static final String COMMIT_MODE = "partition.commit.mode";
 
-    /** Of columns: the comment, and the default of inserts. */
-    private static final String[] KEPT_METADATA = {"comment", "CURRENT_DEFAULT"};
+    /** Of columns: the default of inserts. */
+    static final String DEFAULT = "CURRENT_DEFAULT";
+
+    /** What is kept of the metadata of columns. */
+    private static final String[] KEPT_METADATA = {"comment", DEFAULT};
 
     private static final Logger LOG = LoggerFactory.getLogger(LakeTable.class);
 
