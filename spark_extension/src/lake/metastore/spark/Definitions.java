@@ -58,7 +58,7 @@ final class Definitions {
 
     private static StructType renamed(LakeTable table, String name, String other) {
         checkUnnamed(table, name);
-        if (find(table.schema(), other) != null) {
+        if (find(table.schema(), other) != null && !other.equalsIgnoreCase(name)) {
             throw Errors.analysis(table.name() + " has a column " + other + " already");
         }
         StructType found = new StructType();
