@@ -23,12 +23,18 @@ import org.apache.spark.sql.sources.IsNotNull;
 import org.apache.spark.sql.sources.LessThan;
 import org.apache.spark.sql.sources.LessThanOrEqual;
 import org.apache.spark.sql.sources.Or;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 
 /** Which partitions an overwrite replaces: conditions that compare partition columns with values. */
 final class PartitionFilter {
     static final PartitionFilter ALL = new PartitionFilter(name -> true, "");
+
+    /** Days since 1970 that the calendar of java.sql.Date leaves out. */
+    private static final int FIRST_MISSING_DAY = -141_437;
+
+    private static final int LAST_MISSING_DAY = -141_428;
 
     private final Predicate<String> condition;
     /**
@@ -60,9 +66,17 @@ final class PartitionFilter {
 
     /** A condition with values where it has expressions that have them: Spark casts the values of a partition. */
     private static Expression folded(Expression expression) {
-        return expression.foldable() && !(expression instanceof Literal)
-                ? new Literal(expression.eval(null), expression.dataType())
-                : (Expression) expression.mapChildren(PartitionFilter::folded);
+        Expression found =
+                expression.foldable() && !(expression instanceof Literal)
+                        ? new Literal(expression.eval(null), expression.dataType())
+                        : (Expression) expression.mapChildren(PartitionFilter::folded);
+        Object value = found instanceof Literal && found.dataType() instanceof DateType ? ((Literal) found).value() : null;
+        if (value != null && (Integer) value >= FIRST_MISSING_DAY && (Integer) value <= LAST_MISSING_DAY) {
+            throw Errors.analysis(
+                    LocalDate.ofEpochDay((Integer) value) + " can't be compared with partitions: Spark gives such conditions in a"
+                            + " calendar that has no days from 1582-10-05 to 1582-10-14");
+        }
+        return found;
     }
 
     /** Null if the filters say something else, too. */
