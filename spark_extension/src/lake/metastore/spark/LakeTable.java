@@ -300,6 +300,15 @@ final class LakeTable
         return partitionColumns;
     }
 
+    /** Columns in lower case as its definition spells them, which a session may tell apart. */
+    List<String> spelled(List<String> columns) {
+        Map<String, String> names = new HashMap<>();
+        for (String name : definition.v1Table().schema().fieldNames()) {
+            names.put(name.toLowerCase(Locale.ROOT), name);
+        }
+        return columns.stream().map(name -> names.getOrDefault(name, name)).collect(Collectors.toList());
+    }
+
     TableIdentifier identifier() {
         return LakeCatalog.undecorated(definition.v1Table().identifier());
     }
