@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.internal.SessionState;
 
 /**
  * Spark's session catalog, in which keyed tables are read from and written to their timeline: {@code
@@ -114,11 +115,23 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         if (!point.isLatest() || !isStreamed(table.v1Table())) {
             return table;
         }
+        forgetListing(table.v1Table());
         StreamedTable found = new StreamedTable(table.v1Table());
         if (isToBeReplaced() && found.lake().isOnTimeline()) {
             checkNotReplaced(table.v1Table());
         }
         return found;
+    }
+
+    /**
+     * Has Spark list the directory of a table without partitions again. It keeps the files of such a table with its relation,
+     * whatever is set for those of partitions, and would miss what other sessions have written.
+     */
+    private static void forgetListing(CatalogTable definition) {
+        SessionState state = Catalogs.state(SparkSession.active());
+        if (Catalogs.partitionColumns(definition).length == 0 && state.conf().filesourcePartitionFileCacheSize() == 0) {
+            state.catalog().invalidateCachedTable(definition.identifier());
+        }
     }
 
     private static void checkNotReplaced(CatalogTable definition) {
