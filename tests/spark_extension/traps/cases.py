@@ -61,7 +61,8 @@ Step = Do | Gives | Holds | Refused | Python
 
 @dataclass(frozen=True)
 class Case:
-    """A trap: `trap` says whose test has it, `why` what ours do where systems don't agree."""
+    """A trap: `trap` says whose test has it, `why` what ours do where systems don't agree, `caught` what ours did "
+    "wrong."""
 
     name: str
     trap: str
@@ -75,6 +76,7 @@ class Case:
     settings: dict[str, str] = field(default_factory=dict)
     lines: tuple[str, ...] = ("3.5", "4")
     why: str = ""
+    caught: str = ""
 
 
 def parameters(cases: Sequence[Case]) -> list[Any]:

@@ -243,6 +243,7 @@ CASES = [
     ),
     Case(
         name="insert-into-several-tables-without-key",
+        caught="a later INSERT saw what an earlier one of the statement had written",
         trap="Spark's FROM … INSERT … INSERT, which Delta and Iceberg run one after the other",
         why="a later INSERT of the statement would read what an earlier one has written into the directories",
         columns="id INT, v STRING",

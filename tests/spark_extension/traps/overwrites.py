@@ -107,6 +107,7 @@ CASES = [
     ),
     Case(
         name="overwrite-of-what-is-read",
+        caught="a subquery on the table that is overwritten was refused",
         trap="Paimon DDLTestBase: REPLACE TABLE AS SELECT from same table preserves data; Delta: insertInto: overwrite",
         **DAYS,
         settings=DYNAMIC,

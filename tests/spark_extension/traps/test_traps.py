@@ -25,6 +25,8 @@ NUMBERS = itertools.count(1)
 
 THEMES = (merges, changes, inserts, overwrites, partitions, definitions, values, queries, sessions)
 CASES = [case for theme in THEMES for case in theme.CASES]
+CAUGHT = [case for case in CASES if case.caught]
+OTHERS = [case for case in CASES if not case.caught]
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,13 @@ def client(lake: Lake) -> Iterator[LakeClient]:
         yield client
 
 
-@pytest.mark.sampled(10)
-@pytest.mark.parametrize(("case", "kind"), parameters(CASES))
+@pytest.mark.parametrize(("case", "kind"), parameters(CAUGHT))
+def test_trap_that_caught_us(spark: SparkSession, client: LakeClient, traps: str, case: Case, kind: str) -> None:
+    Run(spark, client, traps, case, kind, next(NUMBERS)).run()
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize(("case", "kind"), parameters(OTHERS))
 def test_trap(spark: SparkSession, client: LakeClient, traps: str, case: Case, kind: str) -> None:
     Run(spark, client, traps, case, kind, next(NUMBERS)).run()
 
