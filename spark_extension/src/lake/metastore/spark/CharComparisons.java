@@ -7,6 +7,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
@@ -52,26 +53,33 @@ final class CharComparisons extends Rule<LogicalPlan> {
         return filled(plan, lengths);
     }
 
-    /** The CHAR columns of a keyed table. */
+    /** The CHAR columns of a keyed table, or of its changes. */
     private static void addColumns(LogicalPlan node, Map<ExprId, Integer> lengths) {
         Table found = node instanceof DataSourceV2Relation ? ((DataSourceV2Relation) node).table() : null;
-        Table table = found instanceof RowLevelOperationTable ? ((RowLevelOperationTable) found).table() : found;
-        if (!(table instanceof LakeTable) || ((LakeTable) table).keyed == null) {
+        if (found instanceof RowLevelOperationTable) {
+            found = ((RowLevelOperationTable) found).table();
+        } else if (found instanceof ChangesTable) {
+            found = ((ChangesTable) found).table;
+        }
+        LakeTable table = found instanceof LakeTable ? (LakeTable) found : null;
+        if (table == null || table.keyed == null) {
             return;
         }
         for (Object each : Plans.elements(node.productElement(1))) {
             Attribute column = (Attribute) each;
-            int length = ((LakeTable) table).charLength(column.name());
+            int length = table.charLength(column.name());
             if (length > 0) {
                 lengths.put(column.exprId(), length);
             }
         }
     }
 
-    /** Other names of such columns: of a SELECT's list, and of common table expressions. */
+    /** Other names of such columns: of a SELECT's list, of views, which convert them, and of common table expressions. */
     private static void addNames(LogicalPlan node, List<LogicalPlan> nodes, Map<ExprId, Integer> lengths) {
         for (Expression each : Plans.expressions(node)) {
-            Expression meant = each instanceof Alias ? ((Alias) each).child() : null;
+            Expression given = each instanceof Alias ? ((Alias) each).child() : null;
+            boolean isText = given instanceof Cast && given.dataType().equals(DataTypes.StringType);
+            Expression meant = isText ? ((Cast) given).child() : given;
             if (meant instanceof Attribute && lengths.containsKey(((Attribute) meant).exprId())) {
                 lengths.put(((Alias) each).exprId(), lengths.get(((Attribute) meant).exprId()));
             }
@@ -85,9 +93,9 @@ final class CharComparisons extends Rule<LogicalPlan> {
                     other.getClass().getSimpleName().equals("CTERelationDef")
                             && other.productElement(1).equals(node.productElement(0))
                             && other.resolved();
-            List<Object> given = isMeant ? Plans.output(Plans.children(other).get(0)) : new ArrayList<>();
-            for (int i = 0; i < Math.min(given.size(), columns.size()); i++) {
-                Integer length = lengths.get(((Attribute) given.get(i)).exprId());
+            List<Object> own = isMeant ? Plans.output(Plans.children(other).get(0)) : new ArrayList<>();
+            for (int i = 0; i < Math.min(own.size(), columns.size()); i++) {
+                Integer length = lengths.get(((Attribute) own.get(i)).exprId());
                 if (length != null) {
                     lengths.put(((Attribute) columns.get(i)).exprId(), length);
                 }
