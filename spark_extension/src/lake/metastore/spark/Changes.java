@@ -36,6 +36,9 @@ final class Changes {
     static StructType columns(StructType base) {
         StructType found = new StructType();
         for (int i = 0; i < base.size() - 1; i++) {
+            if (base.apply(i).name().equals(CHANGE_TYPE)) {
+                throw Errors.analysis("a table with changelogs can't have a column " + CHANGE_TYPE + ", which these have: rename it");
+            }
             found = found.add(base.apply(i));
         }
         return found.add(CHANGE_TYPE, DataTypes.StringType, true);

@@ -1,7 +1,9 @@
 package lake.metastore.spark;
 
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.function.Predicate;
 import org.apache.spark.sql.AnalysisException;
@@ -187,6 +189,12 @@ final class ChangesTable implements SupportsRead {
 
     /** The columns of a table's changes. */
     static StructType schema(LakeTable table) {
+        for (String column : table.schema().fieldNames()) {
+            if (Arrays.asList(Changes.CHANGE_TYPE, VERSION, TIMESTAMP).contains(column.toLowerCase(Locale.ROOT))) {
+                throw Errors.analysis(
+                        table.name() + " has a column " + column + ", which its changes have, too: rename it to read these");
+            }
+        }
         return table.schema()
                 .add(Changes.CHANGE_TYPE, DataTypes.StringType, false)
                 .add(VERSION, DataTypes.LongType, false)

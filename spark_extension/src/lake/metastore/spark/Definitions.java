@@ -58,7 +58,7 @@ final class Definitions {
 
     private static StructType renamed(LakeTable table, String name, String other) {
         checkUnnamed(table, name);
-        if (find(table.schema(), other) != null) {
+        if (find(table.schema(), other) != null && !other.equalsIgnoreCase(name)) {
             throw Errors.analysis(table.name() + " has a column " + other + " already");
         }
         StructType found = new StructType();
@@ -67,6 +67,31 @@ final class Definitions {
             found = found.add(isMeant ? new StructField(other, each.dataType(), each.nullable(), each.metadata()) : each);
         }
         return found;
+    }
+
+    /**
+     * Refuses Spark's own command where it adds a column with a default to a table that has rows. Spark's reader would show
+     * the default in these, and other readers nulls.
+     */
+    static void checkAdded(LogicalPlan command) {
+        TableIdentifier name = (TableIdentifier) command.productElement(0);
+        for (Object each : Plans.elements(command.productElement(1))) {
+            StructField column = (StructField) each;
+            boolean hasDefault = column.metadata().contains(LakeTable.DEFAULT);
+            if (!hasDefault || column.metadata().getString(LakeTable.DEFAULT).trim().equalsIgnoreCase("NULL")) {
+                continue;
+            }
+            LakeTable keyed = LakeTable.ifKeyed(name);
+            PlainTable plain = keyed == null ? PlainTable.named(name) : null;
+            LakeTable table = plain == null ? keyed : plain.lake;
+            if (table != null && table.lastPosition() > 0) {
+                String quoted = Catalogs.quoted(column.name())[0];
+                throw Errors.analysis(
+                        table.name() + " has rows, in which not all readers would see the default of a new column: ADD the column "
+                                + quoted + " without it, then ALTER COLUMN " + quoted + " SET DEFAULT for rows to come, and UPDATE"
+                                + " those that are there");
+            }
+        }
     }
 
     private static StructType without(LakeTable table, List<Object> columns, boolean ifExists) {

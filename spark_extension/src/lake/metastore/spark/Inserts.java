@@ -114,6 +114,7 @@ final class Inserts {
             if (text == null) {
                 return null;
             }
+            text = PartitionFilter.filledUp(table, column, text).toString();
             name.append(name.length() == 0 ? "" : "/").append(LakeRowWriter.part(column, text));
         }
         return name.toString();
@@ -142,8 +143,8 @@ final class Inserts {
         for (StructField each : table.schema().fields()) {
             boolean isSet = set.stream().anyMatch(column -> column.equalsIgnoreCase(each.name()));
             if (!isSet && each.nullable()) {
-                boolean hasDefault = each.metadata().contains("CURRENT_DEFAULT");
-                query.append(", ").append(hasDefault ? each.metadata().getString("CURRENT_DEFAULT") : "NULL");
+                boolean hasDefault = each.metadata().contains(LakeTable.DEFAULT);
+                query.append(", ").append(hasDefault ? each.metadata().getString(LakeTable.DEFAULT) : "NULL");
                 all.add(each.name());
             }
         }

@@ -4,22 +4,30 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.QualifiedTableName;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SessionState;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Spark's session catalog, in which keyed tables are read from and written to their timeline: {@code
  * spark.sql.catalog.spark_catalog=lake.metastore.spark.LakeCatalog}. All other tables, views and functions stay Spark's.
  */
 public final class LakeCatalog extends DelegatingCatalogExtension {
+    private static final Logger LOG = LoggerFactory.getLogger(LakeCatalog.class);
+
     private static final String HIVE = "hive";
     private static final String HIVES_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat";
 
@@ -114,11 +122,44 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         if (!point.isLatest() || !isStreamed(table.v1Table())) {
             return table;
         }
+        listAgain(table.v1Table());
         StreamedTable found = new StreamedTable(table.v1Table());
         if (isToBeReplaced() && found.lake().isOnTimeline()) {
             checkNotReplaced(table.v1Table());
         }
         return found;
+    }
+
+    /**
+     * Has Spark list the directory of a table without partitions again. It keeps the files of such a table with its relation,
+     * whatever is set for those of partitions, and would miss what other sessions have written. The relation is kept where
+     * it can be, since CACHE TABLE knows the table's rows by it.
+     */
+    private static void listAgain(CatalogTable definition) {
+        SessionState state = Catalogs.state(SparkSession.active());
+        if (Catalogs.partitionColumns(definition).length > 0 || state.conf().filesourcePartitionFileCacheSize() > 0) {
+            return;
+        }
+        TableIdentifier name = LakeTable.inDatabase(definition.identifier());
+        LogicalPlan kept =
+                state.catalog()
+                        .getCachedTable(
+                                new QualifiedTableName("spark_catalog", name.database().get(), name.table()));
+        try {
+            if (kept instanceof LogicalRelation && isOf((LogicalRelation) kept, definition)) {
+                kept.refresh();
+                return;
+            }
+        } catch (Exception error) {
+            LOG.debug("{} can't be listed: {}", name, error.getMessage()); // a query will say so
+        }
+        state.catalog().invalidateCachedTable(name);
+    }
+
+    /** Whether a relation reads the directory that a table has now. */
+    private static boolean isOf(LogicalRelation relation, CatalogTable definition) {
+        return relation.catalogTable().isDefined()
+                && relation.catalogTable().get().storage().locationUri().equals(definition.storage().locationUri());
     }
 
     private static void checkNotReplaced(CatalogTable definition) {

@@ -32,11 +32,11 @@ final class LakeRelations {
     private static final Set<String> PAST_THE_TIMELINE = new HashSet<>(Arrays.asList("LoadData", "TruncatePartition"));
 
     /** Statements that insert rows of a query. The table is the first child. */
-    private static final Set<String> INSERTS =
+    static final Set<String> INSERTS =
             new HashSet<>(Arrays.asList("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic"));
 
     /** Statements that change rows which are there. The table is the first child. */
-    private static final Set<String> CHANGES =
+    static final Set<String> CHANGES =
             new HashSet<>(Arrays.asList("DeleteFromTable", "UpdateTable", "MergeIntoTable"));
 
     /** Statements that change a definition. The table is the first child. */
@@ -106,6 +106,9 @@ final class LakeRelations {
             }
             if (name.equals("WriteDelta")) {
                 checkRead(plan);
+            }
+            if (name.equals("AlterTableAddColumnsCommand")) {
+                Definitions.checkAdded(plan);
             }
             if (DEFINITIONS.contains(name)) {
                 LakeTable table = target(plan);

@@ -16,6 +16,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -31,6 +32,8 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.CharType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
@@ -76,8 +79,11 @@ final class LakeTable
     /** Who makes partitions ready. */
     private static final String COMMIT_MODE = "partition.commit.mode";
 
-    /** Of columns: the comment, and the default of inserts. */
-    private static final String[] KEPT_METADATA = {"comment", "CURRENT_DEFAULT"};
+    /** Of columns: the default of inserts. */
+    static final String DEFAULT = "CURRENT_DEFAULT";
+
+    /** What is kept of the metadata of columns. */
+    private static final String[] KEPT_METADATA = {"comment", DEFAULT};
 
     private static final Logger LOG = LoggerFactory.getLogger(LakeTable.class);
 
@@ -292,6 +298,15 @@ final class LakeTable
     /** The columns that partition it, in lower case. */
     List<String> partitionColumns() {
         return partitionColumns;
+    }
+
+    /** Columns in lower case as its definition spells them, which a session may tell apart. */
+    List<String> spelled(List<String> columns) {
+        Map<String, String> names = new HashMap<>();
+        for (String name : definition.v1Table().schema().fieldNames()) {
+            names.put(name.toLowerCase(Locale.ROOT), name);
+        }
+        return columns.stream().map(name -> names.getOrDefault(name, name)).collect(Collectors.toList());
     }
 
     TableIdentifier identifier() {
@@ -627,6 +642,17 @@ final class LakeTable
             fields.add(new StructField(each.name(), each.dataType(), isNullable, metadata.build()));
         }
         return new StructType(fields.toArray(new StructField[0]));
+    }
+
+    /** The length of a CHAR column, whose values are filled up to it; 0 for other columns. */
+    int charLength(String column) {
+        for (StructField each : definition.v1Table().schema().fields()) {
+            Option<DataType> raw = CharVarcharUtils.getRawType(each.metadata());
+            if (each.name().equalsIgnoreCase(column) && raw.isDefined() && raw.get() instanceof CharType) {
+                return ((CharType) raw.get()).length();
+            }
+        }
+        return 0;
     }
 
     /** The columns of the files, as they are named there: those of keyed tables in lower case. */

@@ -201,13 +201,13 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
     @Override
     public Distribution requiredDistribution() {
-        return Distributions.clustered(new Expression[] {PlaceFunction.of(keyed, table.partitionColumns())});
+        return Distributions.clustered(new Expression[] {PlaceFunction.of(table)});
     }
 
     @Override
     public SortOrder[] requiredOrdering() {
         return new SortOrder[] {
-            Expressions.sort(PlaceFunction.of(keyed, table.partitionColumns()), SortDirection.ASCENDING)
+            Expressions.sort(PlaceFunction.of(table), SortDirection.ASCENDING)
         };
     }
 

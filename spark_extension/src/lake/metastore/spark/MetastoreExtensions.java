@@ -23,12 +23,15 @@ public final class MetastoreExtensions implements Function1<SparkSessionExtensio
                 });
         ChangesTable.register(extensions);
         extensions.injectResolutionRule(session -> new StreamRules.PlanRule());
+        extensions.injectResolutionRule(session -> new PlainStatements.ReadRule());
         extensions.injectResolutionRule(session -> new LakeRelations.CommandRule());
         extensions.injectResolutionRule(session -> new QueryScope.RelationRule());
+        extensions.injectResolutionRule(session -> new CharComparisons());
         extensions.injectResolutionRule(session -> new ScopeRule(new Relations(session)));
         extensions.injectPostHocResolutionRule(session -> new ReadyRule(new Relations(session)));
         extensions.injectCheckRule(session -> new WriteCheck());
         extensions.injectCheckRule(session -> new LakeRelations.DirectoryCheck());
+        extensions.injectCheckRule(session -> new PlainStatements.MomentCheck());
         extensions.injectCheckRule(session -> new StreamRules.StartCheck());
         return BoxedUnit.UNIT;
     }

@@ -23,12 +23,18 @@ import org.apache.spark.sql.sources.IsNotNull;
 import org.apache.spark.sql.sources.LessThan;
 import org.apache.spark.sql.sources.LessThanOrEqual;
 import org.apache.spark.sql.sources.Or;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 
 /** Which partitions an overwrite replaces: conditions that compare partition columns with values. */
 final class PartitionFilter {
     static final PartitionFilter ALL = new PartitionFilter(name -> true, "");
+
+    /** Days since 1970 that the calendar of java.sql.Date leaves out. */
+    private static final int FIRST_MISSING_DAY = -141_437;
+
+    private static final int LAST_MISSING_DAY = -141_428;
 
     private final Predicate<String> condition;
     /**
@@ -60,9 +66,17 @@ final class PartitionFilter {
 
     /** A condition with values where it has expressions that have them: Spark casts the values of a partition. */
     private static Expression folded(Expression expression) {
-        return expression.foldable() && !(expression instanceof Literal)
-                ? new Literal(expression.eval(null), expression.dataType())
-                : (Expression) expression.mapChildren(PartitionFilter::folded);
+        Expression found =
+                expression.foldable() && !(expression instanceof Literal)
+                        ? new Literal(expression.eval(null), expression.dataType())
+                        : (Expression) expression.mapChildren(PartitionFilter::folded);
+        Object value = found instanceof Literal && found.dataType() instanceof DateType ? ((Literal) found).value() : null;
+        if (value != null && (Integer) value >= FIRST_MISSING_DAY && (Integer) value <= LAST_MISSING_DAY) {
+            throw Errors.analysis(
+                    LocalDate.ofEpochDay((Integer) value) + " can't be compared with partitions: Spark gives such conditions in a"
+                            + " calendar that has no days from 1582-10-05 to 1582-10-14");
+        }
+        return found;
     }
 
     /** Null if the filters say something else, too. */
@@ -128,13 +142,14 @@ final class PartitionFilter {
         if (values.length == 0 || Arrays.asList(values).contains(null)) {
             return null;
         }
+        Object[] filled = Arrays.stream(values).map(value -> filledUp(table, column, value)).toArray();
         String quoted = Catalogs.quoted(column)[0];
         String text =
-                Arrays.stream(values)
+                Arrays.stream(filled)
                         .map(value -> quoted + "='" + ExternalCatalogUtils.escapePathName(String.valueOf(value)) + "'")
                         .collect(Collectors.joining(" OR "));
         // A date is a java.sql.Date or a LocalDate: the text of both is the one that is in the partition's name.
-        Predicate<String> isMeant = found -> Arrays.stream(values).anyMatch(value -> String.valueOf(value).equals(found));
+        Predicate<String> isMeant = found -> Arrays.stream(filled).anyMatch(value -> String.valueOf(value).equals(found));
         return valued(table, column, isMeant, text);
     }
 
@@ -142,7 +157,15 @@ final class PartitionFilter {
     private static PartitionFilter compared(LakeTable table, String column, Object value, IntPredicate isMeant) {
         boolean hasOrder =
                 value instanceof Number || value instanceof String || value instanceof Date || value instanceof LocalDate;
-        return hasOrder ? valued(table, column, text -> isMeant.test(compare(text, value)), "") : null;
+        Object filled = filledUp(table, column, value);
+        return hasOrder ? valued(table, column, text -> isMeant.test(compare(text, filled)), "") : null;
+    }
+
+    /** A text that is compared with a CHAR column, whose values are filled up with spaces. */
+    static Object filledUp(LakeTable table, String column, Object value) {
+        int length = value instanceof String ? table.charLength(column) : 0;
+        UTF8String text = length == 0 ? null : UTF8String.fromString((String) value);
+        return text != null && text.numChars() < length ? text.rpad(length, UTF8String.fromString(" ")).toString() : value;
     }
 
     private static int compare(String text, Object value) {

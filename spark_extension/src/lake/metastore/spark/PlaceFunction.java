@@ -26,13 +26,23 @@ import org.apache.spark.sql.types.StructType;
 final class PlaceFunction implements UnboundFunction {
     static final String NAME = "lake_place";
 
+    /** Of the rows that statements write into a table, whose columns are spelled as in its definition. */
+    static Transform of(LakeTable table) {
+        return of(table.keyed, table.spelled(table.partitionColumns()), table.spelled(table.keyed.key));
+    }
+
+    /** Of rows whose columns have their names in lower case. */
     static Transform of(KeyedTable table, List<String> partitionColumns) {
+        return of(table, partitionColumns, table.key);
+    }
+
+    private static Transform of(KeyedTable table, List<String> partitionColumns, List<String> key) {
         List<String> places = table.isTableWide ? new ArrayList<>() : partitionColumns;
         List<Expression> arguments = new ArrayList<>();
         arguments.add(Expressions.literal(table.buckets));
         arguments.add(Expressions.literal(places.size()));
         List<String> columns = new ArrayList<>(places);
-        columns.addAll(table.key);
+        columns.addAll(key);
         for (String name : Catalogs.quoted(columns.toArray(new String[0]))) {
             arguments.add(Expressions.column(name));
         }

@@ -1,6 +1,7 @@
 package lake.metastore.spark;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -12,13 +13,18 @@ import org.apache.spark.sql.catalyst.catalog.UnresolvedCatalogRelation;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.TruncateTable;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.types.StructField;
 import scala.Option;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
 
 /** Statements that write tables without a primary key which have a timeline: what becomes of them, and what is refused. */
 final class PlainStatements {
@@ -94,6 +100,67 @@ final class PlainStatements {
             return ((LogicalRelation) relation).catalogTable().get();
         }
         return null;
+    }
+
+    /**
+     * Has queries read such tables by their directories. Spark keeps the relations that it finds for one statement: where a
+     * table is filled, and read in a subquery or by another INSERT, it takes the one that is for writes.
+     */
+    static final class ReadRule extends Rule<LogicalPlan> {
+        @Override
+        public LogicalPlan apply(LogicalPlan plan) {
+            boolean[] found = {false};
+            Plans.forEachWithSubqueries(plan, node -> found[0] |= table(node) != null);
+            return found[0] ? read(plan) : plan;
+        }
+
+        private static LogicalPlan read(LogicalPlan node) {
+            if (LakeRelations.CHANGES.contains(node.getClass().getSimpleName())) {
+                return node; // its table is the first child
+            }
+            PlainTable table = table(node);
+            if (table == null) {
+                LogicalPlan changed = (LogicalPlan) node.mapChildren(ReadRule::read);
+                return Plans.mapSubqueries(changed, ReadRule::read);
+            }
+            LogicalPlan read = SparkSession.active().table(table.lake.quotedName()).queryExecution().analyzed();
+            while (read instanceof SubqueryAlias) {
+                read = ((SubqueryAlias) read).child();
+            }
+            // The rest of the query names the columns by the ids that they have in the relation which is replaced.
+            return read instanceof LogicalRelation
+                    ? read.makeCopy(Plans.with((LogicalRelation) read, 1, node.productElement(1)))
+                    : node;
+        }
+    }
+
+    /**
+     * Refuses a statement of several INSERTs that fills such a table and reads it in a later INSERT. That one would list the
+     * directories after the first, and see its rows, where the statement's queries are of one moment.
+     */
+    static final class MomentCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
+        @Override
+        public BoxedUnit apply(LogicalPlan plan) {
+            if (plan instanceof Union) {
+                List<PlainTable> filled = new ArrayList<>();
+                for (LogicalPlan insert : Plans.children(plan)) {
+                    if (LakeRelations.INSERTS.contains(insert.getClass().getSimpleName())) {
+                        filled.forEach(table -> check(insert, table));
+                        PlainTable target = table(insert.productElement(0));
+                        filled.addAll(target == null ? Collections.emptyList() : Collections.singletonList(target));
+                    }
+                }
+            }
+            return BoxedUnit.UNIT;
+        }
+
+        private static void check(LogicalPlan insert, PlainTable filled) {
+            if (reads(insert, filled)) {
+                throw Errors.analysis(
+                        filled.name() + " is filled by one INSERT of the statement and read by a later one, which would see rows"
+                                + " of the first: make a statement of each");
+            }
+        }
     }
 
     /** Spark's own commands that would change the directories of such a table; null for others. */

@@ -113,7 +113,7 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
     /** A task writes one partition after the other. */
     @Override
     public SortOrder[] requiredOrdering() {
-        return order(table.partitionColumns());
+        return order(table.spelled(table.partitionColumns()));
     }
 
     static SortOrder[] order(List<String> partitionColumns) {

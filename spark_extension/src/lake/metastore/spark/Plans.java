@@ -108,6 +108,15 @@ final class Plans {
         return found;
     }
 
+    /** The columns of a resolved plan. */
+    static List<Object> output(LogicalPlan plan) {
+        try {
+            return elements(plan.getClass().getMethod("output").invoke(plan)); // its type differs between Scala's lines
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     /** A parsed plan with another relation. */
     static LogicalPlan withRelation(LogicalPlan plan, LogicalPlan relation) {
         return plan instanceof UnresolvedRelation

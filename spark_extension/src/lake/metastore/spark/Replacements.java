@@ -42,7 +42,7 @@ final class Replacements {
             keys.addAll(table.partitionColumns());
         }
         List<String> same = new ArrayList<>();
-        for (String key : Catalogs.quoted(keys.toArray(new String[0]))) {
+        for (String key : Catalogs.quoted(table.spelled(keys).toArray(new String[0]))) {
             same.add("lake_target." + key + " = lake_source." + key);
         }
         String outside = "a row is outside of what is replaced: the condition of REPLACE WHERE does not hold for it";

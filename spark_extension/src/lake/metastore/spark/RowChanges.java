@@ -106,7 +106,7 @@ final class RowChanges implements SupportsDelta {
         List<String> names = new ArrayList<>(table.keyed.key);
         names.addAll(table.partitionColumns());
         names.addAll(table.keyed.sequence);
-        String[] quoted = Catalogs.quoted(names.toArray(new String[0]));
+        String[] quoted = Catalogs.quoted(table.spelled(names).toArray(new String[0]));
         return Arrays.stream(quoted).map(Expressions::column).toArray(NamedReference[]::new);
     }
 
