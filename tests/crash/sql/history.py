@@ -289,7 +289,7 @@ class History:
                 runs[note.number] = Run(statement, must=False, after=list(ended))
             elif note.what == "done":
                 runs[note.number].must = True
-                ended.append(runs[note.number])
+                ended += [runs[note.number]] if statement.effect is not None else []
                 for batch in batches if statement.kind == "stream" else ():
                     batch.must = True
             elif not UNKNOWN.search(note.error):
