@@ -8,11 +8,10 @@ import eventbus
 import lake
 import metastore
 
-#: An older server doesn't know the newest fields of a completion: here they have other numbers.
+#: An older server doesn't know the newest fields of a completion.
 OLDER = {
     "lake/protocol/generated/lake_metastore_types.py": {
-        "(29, 'replacedWhere', 11": "(929, 'replacedWhere', 11",
-        "(30, 'readGroups', 15": "(930, 'readGroups', 15",
+        ", (29, 'replacedWhere', 11, 'UTF8'), (30, 'readGroups', 15, (11, 'UTF8', False))": "",
     },
 }
 
