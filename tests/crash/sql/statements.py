@@ -64,8 +64,7 @@ class Statement:
     """One that a driver runs, or a micro-batch of one.
 
     `effect`: None if it changes no row, or says otherwise what became of it. `reads`: its effect follows from rows that
-    it has read, which may be earlier ones. `may_fail`: the errors that are right even if nobody is killed. `alone`:
-    nothing runs beside it.
+    it has read, which may be earlier ones. `may_fail`: the errors that are right even if nobody is killed.
     """
 
     number: int
@@ -76,7 +75,6 @@ class Statement:
     may_fail: str = CONFLICT
     is_code: bool = False
     settings: dict[str, str] = field(default_factory=dict)
-    alone: bool = False
     #: Of a change of columns, the name before and after it.
     columns: tuple[str | None, str | None] = (None, None)
     #: Of a table that it makes, its name.
@@ -164,9 +162,6 @@ class Statements:
             if found is not None:
                 return found
 
-    def _sql(self, number: int, kind: str, text: str, effect: Effect | None, **more: Any) -> Statement:
-        return Statement(number, kind, text, effect, **more)
-
     def _insert(self, number: int) -> Statement:
         rows = self.given(number)
         source = self.values(rows)
@@ -174,8 +169,8 @@ class Statements:
         if self.takes_all and self.chance.random() < 0.2:
             text = f"MERGE INTO {self.table} t USING ({source}) s ON {self._on} WHEN NOT MATCHED THEN INSERT *"
             effect = _computed(lambda read: [each for each in rows if read.key(each) not in read.rows])
-            return self._sql(number, "merge that inserts", text, effect, reads=True, may_fail=may_fail)
-        return self._sql(
+            return Statement(number, "merge that inserts", text, effect, reads=True, may_fail=may_fail)
+        return Statement(
             number, "insert", f"INSERT INTO {self.table} {source}", self._inserted(rows), may_fail=may_fail
         )
 
@@ -203,34 +198,34 @@ class Statements:
             query = f"SELECT {', '.join(self.columns)} FROM {self.table} WHERE {condition}"
             if self.definition is not None:
                 text = f"INSERT OVERWRITE {self.table} {query}"
-                return self._sql(number, "overwrite by itself", text, _kept(number % 2), reads=True, settings=STATIC)
+                return Statement(number, "overwrite by itself", text, _kept(number % 2), reads=True, settings=STATIC)
         if choice == 0:
             text = f"INSERT OVERWRITE {self.table} {self.values(rows)}"
-            return self._sql(number, "overwrite", text, _replaced(lambda _: True, rows), settings=STATIC)
+            return Statement(number, "overwrite", text, _replaced(lambda _: True, rows), settings=STATIC)
         if choice == 1:
             text = f"INSERT OVERWRITE {self.table} PARTITION (dt = {place}) {self.values(rows, names)}"
             settings = self.chance.choice([STATIC, DYNAMIC])
             effect = _replaced(lambda row: row["dt"] == place, rows)
-            return self._sql(number, "overwrite a partition", text, effect, settings=settings)
+            return Statement(number, "overwrite a partition", text, effect, settings=settings)
         places = {each["dt"] for each in rows}
         text = f"INSERT OVERWRITE {self.table} {self.values(rows)}"
-        return self._sql(number, "overwrite partitions", text, _replaced(lambda row: row["dt"] in places, rows))
+        return Statement(number, "overwrite partitions", text, _replaced(lambda row: row["dt"] in places, rows))
 
     def _replace_partition(self, number: int) -> Statement:
         """Of a table without a key: by a condition on the partition, or nothing but a delete."""
         place = self.chance.randrange(2)
         effect = _replaced(lambda row: row["dt"] == place, [])
         if self.chance.random() < 0.4:
-            return self._sql(number, "delete", f"DELETE FROM {self.table} WHERE dt = {place}", effect)
+            return Statement(number, "delete", f"DELETE FROM {self.table} WHERE dt = {place}", effect)
         if self.chance.random() < 0.2:
             return self._truncate(number)
         rows = self.given(number, place)
         text = f"INSERT INTO {self.table} REPLACE WHERE dt = {place} {self.values(rows)}"
-        return self._sql(number, "replace where", text, _replaced(lambda row: row["dt"] == place, rows))
+        return Statement(number, "replace where", text, _replaced(lambda row: row["dt"] == place, rows))
 
     def _truncate(self, number: int) -> Statement:
         text = self.chance.choice([f"TRUNCATE TABLE {self.table}", f"DELETE FROM {self.table}"])
-        return self._sql(number, "truncate", text, _replaced(lambda _: True, []))
+        return Statement(number, "truncate", text, _replaced(lambda _: True, []))
 
     def _change(self, number: int) -> Statement | None:
         """An UPDATE, DELETE, MERGE or REPLACE WHERE, or an INSERT of what the table has."""
@@ -244,13 +239,13 @@ class Statements:
                         {**row, "v": f"u{number}"} for row in read.rows.values() if row["id"] % 3 == number % 3
                     ]
                 )
-                return self._sql(number, "update", text, changed, reads=True, may_fail=late)
+                return Statement(number, "update", text, changed, reads=True, may_fail=late)
             case 1:
                 text = f"DELETE FROM {t} WHERE id % 4 = {number % 4}"
                 gone = _computed(
                     lambda read: [{**row, DELETED: True} for row in read.rows.values() if row["id"] % 4 == number % 4]
                 )
-                return self._sql(number, "delete", text, gone, reads=True, may_fail=late)
+                return Statement(number, "delete", text, gone, reads=True, may_fail=late)
             case 2 if self.kind not in ("ignore", "fail"):
                 others = {"id": "id + 2", "v": f"'c{number}'"}
                 selected = ", ".join(others.get(name, name) for name in self.columns)
@@ -262,10 +257,10 @@ class Statements:
                         if row["id"] % 2 == 0
                     ]
                 )
-                return self._sql(number, "copy", text, copied, reads=True, may_fail=late)
+                return Statement(number, "copy", text, copied, reads=True, may_fail=late)
             case 3 if self.definition is not None and not self.definition.sequence:
                 text = f"UPDATE {t} SET id = id + 1 WHERE id = {number % 8}"
-                return self._sql(number, "move", text, _computed(lambda read: _moved(read, number % 8)), reads=True)
+                return Statement(number, "move", text, _computed(lambda read: _moved(read, number % 8)), reads=True)
             case 4:
                 return self._merge(number, rows, late)
             case 5 if self.definition is not None and not self.definition.sequence:
@@ -274,7 +269,7 @@ class Statements:
                 effect = _computed(
                     lambda read: [*({**row, DELETED: True} for row in read.rows.values() if row["n"] >= 2), *rows]
                 )
-                return self._sql(number, "replace where", text, effect, reads=True, may_fail=late)
+                return Statement(number, "replace where", text, effect, reads=True, may_fail=late)
             case _:
                 return None
 
@@ -303,14 +298,14 @@ class Statements:
                     found.append({**old, DELETED: True} if by_source == "DELETE" else {**old, "v": "gone"})
             return found
 
-        return self._sql(number, "merge", text, _computed(changed), reads=True, may_fail=late)
+        return Statement(number, "merge", text, _computed(changed), reads=True, may_fail=late)
 
     def _failing(self, number: int) -> Statement:
         """A statement of which a task fails: it is aborted."""
         rows = self.given(number)
         names = ", ".join(f"IF(id >= 0, raise_error('no such luck'), {n})" if n == "v" else n for n in self.columns)
         text = f"INSERT INTO {self.table} SELECT {names} FROM ({self.values(rows)})"
-        return self._sql(number, "failing", text, lambda *_: None, may_fail="no such luck")
+        return Statement(number, "failing", text, lambda *_: None, may_fail="no such luck")
 
     def _call(self, number: int, latest: str | None) -> Statement | None:
         """Procedures, which change no row, but for a rollback."""
@@ -347,14 +342,14 @@ class Statements:
         choice = self.chance.randrange(3) if others and self.definition is not None else 0
         if choice == 0 and len(others) < 2:
             text = f"ALTER TABLE {t} ADD COLUMNS ({name} STRING)"
-            return Statement(number, "add a column", text, alone=True, columns=(None, name))
+            return Statement(number, "add a column", text, columns=(None, name))
         if self.definition is None:
             return None
         if choice == 1:
             text = f"ALTER TABLE {t} RENAME COLUMN {others[0]} TO {name}"
-            return Statement(number, "rename a column", text, alone=True, columns=(others[0], name))
+            return Statement(number, "rename a column", text, columns=(others[0], name))
         text = f"ALTER TABLE {t} DROP COLUMN {others[0]}"
-        return Statement(number, "drop a column", text, alone=True, columns=(others[0], None))
+        return Statement(number, "drop a column", text, columns=(others[0], None))
 
     def _stream_step(self, number: int) -> Statement | None:
         """Further micro-batches of a stream; those that it has begun before are repeated."""
