@@ -123,7 +123,7 @@ class Event:
         }
         if when == "a step":
             method = self.chance.choice(CALLS)
-            number = self.chance.randint(1, 2 if method.startswith("lake_") and method != "lake_" else 12)
+            number = self.chance.randint(1, 12 if method in ("lake_", "get_table", "") else 2)
             step = self.chance.choice(list(Step))
             # The extension repeats a call once over a new connection, and a completion five times.
             times = self.chance.choice([1, 1, 1, 1, 1, 2, 2, 2, 2, 10]) if act == "cut" else 1
@@ -276,9 +276,7 @@ class History:
         """What may have completed: statements, micro-batches, and what drivers had sent that died a round before."""
         runs: dict[int, Run] = {}
         ended: list[Run] = []
-        batches: list[Run] = []
-        for each in self.statements.stream.pending:
-            batches.append(Run(each, must=False, follows=batches[-1] if batches else None))
+        batches = [Run(each, must=False) for each in self.statements.stream.pending]
         for note in notes:
             statement = next(each for each in given if each.number == note.number)
             if note.what == "begin":

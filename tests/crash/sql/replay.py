@@ -14,15 +14,11 @@ SERVICES = frozenset({"compaction", "clean", "savepoint", "publish", "readiness"
 
 @dataclass(eq=False)
 class Run:
-    """A statement, or a micro-batch, that may have completed; `must`: it has.
-
-    `after`: those that had ended when it began. `follows`: the micro-batch before it.
-    """
+    """A statement, or a micro-batch, that may have completed; `must`: it has. `after`: what had ended when it began."""
 
     statement: Statement
     must: bool
     after: Sequence["Run"] = field(default_factory=list)
-    follows: "Run | None" = None
 
     def __str__(self) -> str:
         return f"{'acknowledged' if self.must else 'unknown'}: {self.statement}"
@@ -90,18 +86,15 @@ class Replay:
                 yield None, self.models[undone - 1]
             return
         for run in self.runs:
-            if run not in self.used and self._may_be_next(run):
-                yield from ((run, model) for model in self._after(run.statement, position))
+            if run not in self.used and all(each in self.used for each in run.after if each.must):
+                yield from ((run, model) for model in self._after(run, position))
 
-    def _may_be_next(self, run: Run) -> bool:
-        if run.follows is not None and run.follows not in self.used:
-            return False
-        return all(each in self.used for each in run.after if each.must)
-
-    def _after(self, made: Statement, position: int) -> Iterator[Rows]:
-        """What a statement makes of the rows, whichever of them it has read."""
+    def _after(self, run: Run, position: int) -> Iterator[Rows]:
+        """What a statement makes of the rows that it may have read: at least those of what had ended before."""
+        made = run.statement
         assert made.effect is not None
-        for read in range(self.first - 1 if made.reads else position - 1, position):
+        least = max([self.first - 1, *(self.used[each] for each in run.after if each in self.used)])
+        for read in range(least if made.reads else position - 1, position):
             found: Any = made.effect(self.models[read], self.models[-1])
             if found is not None:
                 yield found
