@@ -114,6 +114,30 @@ def test_a_stream_upserts_each_micro_batch_once(
     assert spark.value(f"SELECT count(*) FROM {table}.snapshots") == 3
 
 
+@pytest.mark.parametrize("definition", [MERGED, PLAIN], ids=["keyed", "no key"])
+def test_a_stream_of_another_thread_goes_by_the_timeline(
+    spark: SparkSession, lake: Lake, source: Source, make: Callable[[str, str], str], definition: str
+) -> None:
+    """Such a thread has no active session, and Spark looks the table up in its own catalog."""
+    table = make("k", definition)
+    source.arrive(row(1, "a"))
+    schema = "id INT, name STRING, version INT, dt STRING" if definition == MERGED else "id INT, name STRING, dt STRING"
+    code = f"""
+from concurrent.futures import ThreadPoolExecutor
+def write():
+    rows = spark.readStream.schema({schema!r}).json({str(source.directory)!r})
+    writer = rows.writeStream.option("checkpointLocation", {str(source.checkpoint)!r}).trigger(availableNow=True)
+    writer.toTable({table!r}).awaitTermination()
+with ThreadPoolExecutor() as pool:
+    pool.submit(write).result()
+result = None
+"""
+    spark.python(code)
+    assert rows(spark, f"SELECT id, name FROM {table}") == [[1, "a"]]
+    with LakeClient(lake.server.uri) as client:
+        assert [each.rows for each in client.table(table).snapshot()] == [1]
+
+
 def test_rows_get_the_columns_of_the_table(
     spark: SparkSession, source: Source, make: Callable[[str, str], str]
 ) -> None:
@@ -267,12 +291,15 @@ def test_what_streams_into_tables_are_refused(
             )
     plain = make("t", PLAIN)
     source.into(plain, query="rows.drop('version')", checkpoint=source.checkpoint.with_name("t"))
+    spark.sql(f"INSERT INTO {plain} VALUES (70, 'seventy', '2026-01-01')")
     directory = spark.describe(plain)["Location"]
     with pytest.raises(SparkError, match="is the directory of a lake table"):
         spark.python(f"""
 rows = spark.readStream.schema("id INT, name STRING, dt STRING").json({str(source.directory)!r})
 rows.writeStream.option("checkpointLocation", {str(source.checkpoint)!r} + "-path").start({directory!r})
 """)
+    # The log that Spark's sink makes before it is refused would hide all files.
+    assert rows(spark, f"SELECT name FROM {plain} WHERE id = 70") == [["seventy"]]
 
 
 def read(spark: SparkSession, table: str, checkpoint: Path, **options: str) -> list[list[list[Any]]]:

@@ -40,6 +40,7 @@ final class Compaction {
 
     /** Plans a compaction of the buckets with at least {@code minLogs} log files, and runs it. */
     static Map<String, Object> run(LakeTable table, long minLogs) {
+        table.keyed.checkUnderstood(table.name());
         Map<String, Object> result = new LinkedHashMap<>();
         if (!table.keyed.isMergeOnRead) {
             result.put("buckets", 0);

@@ -2,6 +2,7 @@ package lake.metastore.spark;
 
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -81,12 +82,15 @@ final class KeyedTable implements Serializable {
     final String duplicateKey;
     /** How long deletes are remembered, in milliseconds; null for good. */
     final Long tombstoneMillis;
+    /** A property with a value that only a later version knows; null if there is none. */
+    final String laterProperty;
 
     private KeyedTable(Map<String, String> properties, Collection<String> partitionColumns) {
         this.partitionColumns = new ArrayList<>(partitionColumns);
         key = names(properties.get(PRIMARY_KEY));
         isTableWide = !key.removeAll(partitionColumns) && !partitionColumns.isEmpty();
-        isMergeOnRead = choice(properties, "table-type", "copy-on-write").equals("merge-on-read");
+        String tableType = choice(properties, "table-type", "copy-on-write");
+        isMergeOnRead = tableType.equals("merge-on-read");
         ignoresDeletes = choice(properties, "ignore-delete", "false").equals("true");
         removesOnDelete = choice(properties, "partial-update.remove-record-on-delete", "false").equals("true");
         changelogProducer = choice(properties, "changelog-producer", "none");
@@ -105,6 +109,12 @@ final class KeyedTable implements Serializable {
                 aggregates.put(column(name, AGGREGATE), each.getValue().trim().toLowerCase(Locale.ROOT));
             }
         }
+        String unknown = null;
+        unknown = firstUnknown(unknown, "table-type", tableType, "copy-on-write", "merge-on-read");
+        unknown = firstUnknown(unknown, "changelog-producer", changelogProducer, "none", "input", "lookup");
+        unknown = firstUnknown(unknown, "insert.duplicate-key", duplicateKey, "replace", "ignore", "fail");
+        laterProperty =
+                firstUnknown(unknown, "merge-engine", engine, "deduplicate", "partial-update", "aggregation", "first-row");
         families = new LinkedHashMap<>();
         for (String text : properties.getOrDefault("column-families", "").split(";")) {
             int colon = text.indexOf(':');
@@ -195,6 +205,19 @@ final class KeyedTable implements Serializable {
 
     private static String choice(Map<String, String> properties, String name, String missing) {
         return properties.getOrDefault(name, missing).trim().toLowerCase(Locale.ROOT);
+    }
+
+    private static String firstUnknown(String before, String name, String value, String... known) {
+        return before != null || Arrays.asList(known).contains(value) ? before : name + "=" + value;
+    }
+
+    /** Refuses a table that a later version has made, and that this one would read or write in another way. */
+    void checkUnderstood(String table) {
+        if (laterProperty != null) {
+            throw Errors.analysis(
+                    table + " has " + laterProperty + ", which this version of the extension doesn't know: install the"
+                            + " lake-metastore-client of the server's version");
+        }
     }
 
     private static void unit(TimeUnit unit, String... names) {

@@ -443,6 +443,9 @@ final class LakeTable
     }
 
     private void checkKnown() {
+        if (keyed != null) {
+            keyed.checkUnderstood(name());
+        }
         if (id == 0) {
             // Mostly a refusal, whose message is thrown here.
             metastore.call("lake_timeline_position", reference(identifier(), 0));
@@ -484,7 +487,14 @@ final class LakeTable
         String after = null;
         while (true) {
             Metastore.Answer answer = page(at, partitions, includesUncommitted, PAGE, after);
-            SnapshotFile.of(answer.structs(2)).stream().filter(selection::has).forEach(files::add);
+            for (SnapshotFile each : SnapshotFile.of(answer.structs(2))) {
+                if (keyed != null) {
+                    each.checkUnderstood();
+                }
+                if (selection.has(each)) {
+                    files.add(each);
+                }
+            }
             after = answer.text(3);
             long position = answer.number(1, 0);
             if (after == null) {

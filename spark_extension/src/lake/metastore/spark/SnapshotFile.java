@@ -77,6 +77,15 @@ final class SnapshotFile {
         return found;
     }
 
+    /** Refuses a file of a keyed table that a later version has written. */
+    void checkUnderstood() {
+        if (!isBase && !kind.equals(WrittenFile.LOG)) {
+            throw Errors.analysis(
+                    path + " is of the kind " + kind + ", which this version of the extension can't read: install the"
+                            + " lake-metastore-client of the server's version");
+        }
+    }
+
     /** Some of its bytes, to be read. {@code location}: the snapshot's. {@code values}: of the partition's columns. */
     PartitionedFile part(String location, InternalRow values, long start, long length) {
         // The location isn't encoded: a %3A is in the name of a directory.

@@ -17,6 +17,7 @@ import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
@@ -26,13 +27,19 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.catalyst.streaming.WriteToStream;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 import scala.Tuple2;
 import scala.runtime.AbstractFunction1;
@@ -40,6 +47,8 @@ import scala.runtime.BoxedUnit;
 
 /** Streams that read and write lake tables by their names: what Spark plans for them, and what is refused. */
 final class StreamRules {
+    private static final Logger LOG = LoggerFactory.getLogger(StreamRules.class);
+
     /** Where a plan has its relation, and a relation its columns. */
     private static final int TABLE = 2;
 
@@ -48,10 +57,33 @@ final class StreamRules {
     /** The file in a checkpoint that says into which table its query writes, as lake/spark/streams/writing.py has it. */
     private static final String CHECKPOINT_MARK = "lake-table.json";
 
+    /** Where Spark's sink of files has its log. */
+    private static final String SINK_LOG = "_spark_metadata";
+
     /** How Spark shows its sink of files. */
     private static final Pattern FILES = Pattern.compile("FileSink\\[(.*)]");
 
     private StreamRules() {}
+
+    /**
+     * Removes the log of Spark's sink of files as it is made, empty. Where it stays, Spark's readers of the directory find
+     * no file.
+     */
+    private static void removeLog(WriteToStream query) {
+        Matcher path = FILES.matcher(query.sink().toString());
+        if (!path.matches()) {
+            return;
+        }
+        Path log = new Path(path.group(1), SINK_LOG);
+        try {
+            FileSystem files = log.getFileSystem(Catalogs.state(SparkSession.active()).newHadoopConf());
+            if (files.exists(log) && files.listStatus(log).length == 0) {
+                files.delete(log, false);
+            }
+        } catch (IOException error) {
+            LOG.warn("{} has to be removed, or Spark finds no file beside it: {}", log, error.getMessage());
+        }
+    }
 
     /** Reads lake tables by their timelines, and gives rows that are written the columns of the table. */
     static final class PlanRule extends Rule<LogicalPlan> {
@@ -60,7 +92,39 @@ final class StreamRules {
             if (plan.getClass().getSimpleName().equals("WriteToMicroBatchDataSource")) {
                 return assigned(plan);
             }
-            return read(plan, true);
+            LogicalPlan found = read(plan, true);
+            return found instanceof WriteToStream ? intoTimeline((WriteToStream) found) : found;
+        }
+
+        /**
+         * A query into a table of the session's catalog. Where a thread has no active session, as those that Python starts,
+         * Spark looks the table up in its own catalog, and would write files past the timeline.
+         */
+        private static LogicalPlan intoTimeline(WriteToStream query) {
+            CatalogPlugin catalog = Catalogs.sessionCatalog(SparkSession.active());
+            boolean isSparks = query.catalogTable().isDefined() && StreamedTable.lakeOf(query.sink()) == null;
+            if (!isSparks || !(catalog instanceof LakeCatalog)) {
+                return query;
+            }
+            Identifier name = PlainTable.identifier(query.catalogTable().get().identifier());
+            Table table;
+            try {
+                table = ((LakeCatalog) catalog).loadTable(name);
+            } catch (NoSuchTableException gone) {
+                throw Errors.rethrow(gone);
+            }
+            boolean isLake = StreamedTable.lakeOf(table) != null;
+            if (!isLake || !table.capabilities().contains(TableCapability.STREAMING_WRITE)) {
+                return query;
+            }
+            Object[] elements = new Object[query.productArity()];
+            for (int i = 0; i < elements.length; i++) {
+                elements[i] = query.productElement(i) == query.sink() ? table : query.productElement(i);
+            }
+            removeLog(query);
+            // Before the last one, Spark's table.
+            elements[elements.length - 2] = Option.apply(new Tuple2<>((TableCatalog) catalog, name));
+            return query.makeCopy(elements);
         }
 
         /** {@code isAlone}: no query has chosen among the relation's columns. */
@@ -231,11 +295,22 @@ final class StreamRules {
 
         /** Spark's own sinks: a stream into a directory writes past the timeline of the table that lies there. */
         private static void checkForeign(WriteToStream query) {
+            try {
+                checkDirectory(query);
+            } catch (Throwable refused) {
+                removeLog(query);
+                throw Errors.rethrow(refused);
+            }
+        }
+
+        private static void checkDirectory(WriteToStream query) {
             Option<CatalogTable> table = query.catalogTable();
-            if (table.isDefined() && LakeCatalog.keyedTable(table.get()) != null) {
+            boolean isKeyed = table.isDefined() && LakeCatalog.keyedTable(table.get()) != null;
+            boolean isLake = table.isDefined() && LakeCatalog.isStreamed(table.get());
+            if (isKeyed || (isLake && StreamedTable.lake(table.get()).isStreamedByTimeline())) {
                 throw Errors.analysis(
                         table.get().identifier().unquotedString()
-                                + " is a keyed table, which this session can't read or write: set"
+                                + " is a " + (isKeyed ? "keyed" : "lake") + " table, which this session can't read or write: set"
                                 + " spark.sql.catalog.spark_catalog=" + LakeCatalog.class.getName());
             }
             Matcher path = FILES.matcher(query.sink().toString());
