@@ -4,7 +4,7 @@ Other systems have tables with such a property, too. They are left alone.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from lake.protocol.formats import spark_schema
@@ -28,6 +28,9 @@ _MARKS = ("storage_handler", "table_type")
 
 _PLACEHOLDER = {"col": "array<string>"}
 """What Spark gives as columns where Hive couldn't understand them (HiveExternalCatalog.EMPTY_DATA_SCHEMA)."""
+
+_OWN_COLUMNS = "_metastore_"
+"""How the names of the columns begin that files have beside those of the table."""
 
 
 class _Format(Enum):
@@ -123,6 +126,16 @@ def _spelled(value: str) -> str:
     return re.sub(r"\s*([,;:])\s*", r"\1", value).strip().lower()
 
 
+def _check_names(columns: Iterable[str]) -> None:
+    """Raises BadKeyedTable for a column that files would have twice."""
+    for name in columns:
+        if name.lower().startswith(_OWN_COLUMNS):
+            raise BadKeyedTable(
+                f"{PRIMARY_KEY}: the column {name} has a name that files of keyed tables have for columns of their own;"
+                f" choose one that doesn't begin with {_OWN_COLUMNS}"
+            )
+
+
 def definition(table: Table) -> KeyedTable | None:
     """What a table's properties say of its key; None for a table without one, and for one of another system.
 
@@ -147,7 +160,9 @@ def definition(table: Table) -> KeyedTable | None:
         )
     columns = {each.name or "": each.type or "" for each in (table.sd and table.sd.cols) or ()}
     partitioned = {each.name or "": each.type or "" for each in table.partitionKeys or ()}
+    _check_names((*columns, *partitioned))
     if columns == _PLACEHOLDER and (sparks := spark_schema.columns(parameters)) is not None:
+        _check_names(sparks)
         own = {name: kind for name, kind in sparks.items() if name.lower() not in partitioned}
         if own.keys() != columns.keys():
             KeyedTable.of(parameters, own, partitioned)

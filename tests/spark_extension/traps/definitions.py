@@ -251,6 +251,23 @@ CASES = [
         ],
     ),
     Case(
+        name="table-like-another",
+        trap="Paimon DDLTestBase: create table like with paimon SparkCatalog; Delta DeltaCreateTableLikeSuite",
+        why="Paimon and Delta copy key and properties. Spark's session catalog copies the columns alone, so these "
+        "have to be given",
+        columns="id INT, v STRING",
+        rows="(1, 'a')",
+        steps=[
+            Do("CREATE TABLE {t}_bare LIKE {t}"),
+            Refused("UPDATE {t}_bare SET v = 'x'", "."),
+            Do("CREATE TABLE {t}_like LIKE {t} TBLPROPERTIES ('primary-key' = 'id')"),
+            Do("INSERT INTO {t}_like SELECT * FROM {t}"),
+            Do("INSERT INTO {t}_like VALUES (1, 'b'), (2, 'c')"),
+            Gives("SELECT * FROM {t}_like", [[1, "b"], [2, "c"]]),
+            Holds([[1, "a"]]),
+        ],
+    ),
+    Case(
         name="table-made-of-a-query-that-fails",
         trap="Iceberg TestCreateTableAsSelect; Delta: CTAS fails in mid and leaves nothing",
         columns="id INT, v STRING",
@@ -322,6 +339,7 @@ CASES = [
     ),
     Case(
         name="columns-with-names-of-our-files",
+        caught="a table could have a column by which log files say that a row is deleted",
         trap="Delta DMLWithConflictingMetadataColumnSuite; Iceberg: reserved names of metadata columns",
         columns="",
         on=("copy-on-write",),

@@ -114,6 +114,8 @@ def alter(metastore: Metastore, db: str, name: str = "t", **parameters: str | No
         ({"parameters": {"bucket": "many"}}, "bucket=many: expected a number"),
         ({"parameters": {"merge-engine": "magic"}}, "merge-engine=magic: expected"),
         ({"sd": builders.parquet("id:double")}, "primary-key: the column id is double"),
+        ({"sd": builders.parquet("id:int", "_metastore_deleted:boolean")}, "doesn't begin with _metastore_"),
+        ({"keys": ("dt", "_Metastore_x")}, "doesn't begin with _metastore_"),
         ({"sd": builders.parquet("id:char(5)")}, "primary-key: the column id is char(5), which some writers fill up"),
         ({"keys": ("dt:timestamp",)}, "primary-key: the table is partitioned by dt, which is timestamp"),
         ({"keys": ("dt:decimal(10,2)",)}, "primary-key: the table is partitioned by dt, which is decimal(10,2)"),
