@@ -48,7 +48,7 @@ setup-tests:
 	@tools/setup.sh --spark35
 
 setup-logins:
-	@tools/setup.sh --spark35 --spark-connect --logins --mariadb --engines
+	@tools/setup.sh --spark35 --spark-connect --logins --mariadb --engines --dbt
 
 setup-bench:
 	@tools/setup.sh --jdbc --spark35 --spark-connect

@@ -18,5 +18,6 @@ compile requirements/spark35.in -o requirements/spark35.lock
 compile requirements/logins.in -c requirements/build.lock -c requirements/dev.lock -o requirements/logins.lock
 compile requirements/spark-connect.in -c requirements/build.lock -c requirements/dev.lock -o requirements/spark-connect.lock
 compile requirements/engines.in -c requirements/build.lock -o requirements/engines.lock
+compile requirements/dbt.in -o requirements/dbt.lock
 compile pyproject.toml requirements/image.in --extra s3 --extra gcs --extra azure --extra kafka --extra jwt --extra cedar \
     -c requirements/build.lock -o requirements/image.lock

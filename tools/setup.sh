@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35] [--spark-connect] [--jdbc]
-#     [--logins] [--mariadb] [--engines]
+#     [--logins] [--mariadb] [--engines] [--dbt]
 #
 # .venv holds the server, its tests and PySpark 4, .venv-spark35 (with --spark35) PySpark 3.5 alone. Packages come from
 # the lock files, checked by their hashes. What Debian has to bring (venv, Java; with --jdbc Postgres' driver for Java,
@@ -8,6 +8,7 @@
 # install. A second run does nothing until a lock file changes.
 #
 # --engines makes .venv-engines: engines that read Iceberg tables, in the tests of other systems (half a gigabyte).
+# --dbt makes .venv-dbt: dbt and a Spark for it, in the same tests (half a gigabyte).
 #
 # --spark-connect adds what spark-pipelines needs, which is beside our layers in a benchmark and a test.
 #
@@ -190,6 +191,7 @@ for option in "$@"; do
             ;;
         --spark-connect) make_spark_connect ;;
         --engines) make_environment .venv-engines requirements/engines.lock || say "without these engines, tests of what they read are skipped" ;;
+        --dbt) make_environment .venv-dbt requirements/dbt.lock || say "without dbt, tests of what it does are skipped" ;;
         --jdbc) make_driver ;;
         --logins) make_logins ;;
         --mariadb) make_mariadb || say "without MariaDB, tests of its capture are skipped" ;;

@@ -21,8 +21,8 @@ nothing else is said. It fetches their jars with the user's Maven; what is missi
 says why.
 
 Each class of another project's suite is one test of ours, with the results of its tests listed below it. An artefact is
-a test that fails because of its own process (its settings, its database). A difference is a row of compatibility.md.
-Both are listed, with reasons, in tests/interop/*exclusions.tsv.
+a test that fails because of its own process (its settings, its database). A difference is a row of compatibility.md, or
+one of lake tables. Both are listed, with reasons, in tests/interop/*exclusions.tsv.
 """
 OUTCOMES = ("passed", "failed", "artefact", "difference", "skipped")
 

@@ -2,7 +2,7 @@
 
 A file of exclusions has a line for each test that fails, with tabs between: class, test, kind, reason. `artefact`s are
 about the test's own process (its settings, its database, its machine). `difference`s are ours on purpose, each a row of
-docs/compatibility.md. One that passes must go from the list.
+docs/compatibility.md, or of lake tables, as the reason says. One that passes must go from the list.
 """
 
 import re

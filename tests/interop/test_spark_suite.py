@@ -5,35 +5,18 @@ meet it: `hive.metastore.uris`, and the replaced object `TestHiveContext`, which
 warehouse. With `--target hive` neither is there, and Spark runs Hive's server within itself, as a control.
 """
 
-import os
-import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
 
-from tests.interop import java, suites
-from tests.support.jvm import SMALL
+from tests.interop import java, scala_suites, suites
 from tests.support.server import MetastoreServer
 
 VERSION = "4.0.1"
-JARS = [
-    f"org.apache.spark:spark-hive_2.13:{VERSION}",
-    *(f"org.apache.spark:spark-{part}_2.13:{VERSION}:tests" for part in ("hive", "sql", "catalyst", "core", "tags")),
-    *(f"org.apache.spark:spark-{part}_2.13:{VERSION}:tests" for part in ("common-utils", "sql-api")),
-    # What its build tests with.
-    "org.scalatest:scalatest_2.13:3.2.19",
-    "org.scalatestplus:scalacheck-1-18_2.13:3.2.19.0",
-    "org.scalatestplus:mockito-5-12_2.13:3.2.19.0",
-    "org.mockito:mockito-core:5.12.0",
-    "org.apache.hive:hive-llap-common:2.3.10",
-    "junit:junit:4.13.2",
-]
-#: Only Spark's build has it.
-NOT_THESE = ("org.apache.spark:spark-connect-shims_2.13",)
+JARS = [*scala_suites.jars(VERSION), "org.apache.hive:hive-llap-common:2.3.10", "junit:junit:4.13.2"]
 SOURCES = Path(__file__).with_name("spark_suite_java")
 PACKAGE = "org.apache.spark.sql.hive"
 #: How many tests each class has, by group.
@@ -96,22 +79,6 @@ GROUPS = {
 #: Where the class path has the rows of the tables that tests share, and the schemas that tests name by their files.
 FILES = ("data/files/", "schemaWith")
 CLASSES = {name: group for group, names in GROUPS.items() for name in names}
-OPENED = [
-    *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
-    *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
-    *("sun.security.action", "sun.util.calendar"),
-]
-LOG = """
-status = error
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-appender.file.type = File
-appender.file.name = file
-appender.file.fileName = spark.log
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{HH:mm:ss} %p %c{1} %m%n%ex
-"""
-SECONDS = 1500
 
 
 class Suite:
@@ -143,10 +110,9 @@ class Suite:
         warehouse, temporary = directory / "warehouse", directory / "tmp"
         warehouse.mkdir(parents=True)
         temporary.mkdir()
-        (directory / "log4j2.properties").write_text(LOG)
         self._extract_files(directory)
         if self._control:
-            return self._run_with(group, [directory], {"java.io.tmpdir": str(temporary)})
+            return self._run_with(group, [], {"java.io.tmpdir": str(temporary)})
         classes = directory / "classes"
         java.compile(self._program, SOURCES, self._class_path, classes)
         # As Hive says where its warehouse is, and as Spark sets up its own metastore.
@@ -164,7 +130,7 @@ class Suite:
                 "interop.warehouse": str(warehouse),
                 "spark.hadoop.hive.metastore.uris": server.uri,
             }
-            return self._run_with(group, [directory, classes], properties)
+            return self._run_with(group, [classes], properties)
 
     def _extract_files(self, directory: Path) -> None:
         """Puts the files that tests name where they are found: LOAD DATA and Avro's serde read none out of a jar."""
@@ -173,23 +139,9 @@ class Suite:
             archive.extractall(directory, (name for name in archive.namelist() if name.startswith(FILES)))
 
     def _run_with(self, group: str, first: list[Path], properties: dict[str, str]) -> dict[str, list[suites.Outcome]]:
+        names = [f"{PACKAGE}.{name}" for name in GROUPS[group] if name in self._wanted]
         directory = self._directory / group
-        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-        properties = {
-            "spark.testing": "true",
-            "spark.test.home": str(directory),
-            "derby.system.home": str(directory),
-            "jdk.reflect.useDirectMethodHandle": "false",
-            **properties,
-        }
-        options = [*opened, *SMALL, "-Xmx2g", "-Xss4m", *(f"-D{key}={value}" for key, value in properties.items())]
-        command = [str(self._program), *options, "-cp", os.pathsep.join(map(str, [*first, *self._class_path]))]
-        runner = ["org.scalatest.tools.Runner", "-R", str(directory), "-u", "reports", "-oWDF"]
-        named = [argument for name in GROUPS[group] if name in self._wanted for argument in ("-s", f"{PACKAGE}.{name}")]
-        # What came to its end in time has its report.
-        with suppress(subprocess.TimeoutExpired):
-            java.run([*command, *runner, *named], directory, directory / "suite.log", seconds=SECONDS)
-        return suites.junit((directory / "reports").glob("TEST-*.xml"))
+        return scala_suites.outcomes(self._program, [*first, *self._class_path], directory, names, properties)
 
 
 def _site(settings: dict[str, str]) -> str:
@@ -204,7 +156,7 @@ def suite(
     program = java.jdk(17, 24)
     if program is None:
         pytest.skip("Spark's tests need a JDK 17 (Debian: apt-get install openjdk-17-jdk-headless)")
-    jars = class_path(*JARS, exclusions=NOT_THESE)
+    jars = class_path(*JARS, exclusions=scala_suites.NOT_THESE)
     items = [each for each in request.session.items if each.path == request.path and isinstance(each, pytest.Function)]
     wanted = [each.callspec.params["name"] for each in items]
     yield Suite(program, jars, tmp_path_factory.mktemp("spark-suite"), wanted, control=suites.control(request))

@@ -1,5 +1,7 @@
 """Definitions of keyed tables in SQL: how they are shown, and how they are changed."""
 
+import shutil
+
 import pytest
 
 from tests.spark.session import SparkError, SparkSession
@@ -98,3 +100,14 @@ def test_a_renamed_table_is_read_on(spark: SparkSession, database: str, table: s
     assert len(rows(spark, f"SELECT * FROM lake_changes('{other}', 0)")) == 2
     assert len(rows(spark, f"SELECT * FROM {other} VERSION AS OF 1")) == 2
     assert [each.position for each in lake.leases(other) if each.onwards] == [0]
+
+
+def test_repairs_drop_no_partition(spark: SparkSession, table: str) -> None:
+    """Rows are where instants put them. On object stores a partition may have no directory of its own."""
+    shutil.rmtree(spark.describe(table)["Location"].removeprefix("file:") + "/dt=d2", ignore_errors=True)
+    for how in ("DROP", "SYNC"):
+        with pytest.raises(SparkError, match="ALTER TABLE … DROP PARTITION"):
+            spark.sql(f"MSCK REPAIR TABLE {table} {how} PARTITIONS")
+    spark.sql(f"MSCK REPAIR TABLE {table}")
+    assert spark.partitions(table) == ["dt=d1", "dt=d2"]
+    assert rows(spark, f"SELECT * FROM {table}") == [[1, "A", 1, "d1"], [2, "b", 2, "d2"]]

@@ -35,8 +35,21 @@ final class Definitions {
                     checkLocation((String) statement.productElement(2), table);
                 }
                 return null;
+            case "RepairTable":
+                checkRepair((Boolean) statement.productElement(2), table);
+                return null;
             default:
                 return null;
+        }
+    }
+
+    /** Refuses to drop partitions that have no directory: their rows are where instants put them. */
+    private static void checkRepair(boolean dropsPartitions, LakeTable table) {
+        if (dropsPartitions) {
+            throw Errors.analysis(
+                    table.name()
+                            + " is a keyed table, whose partitions may have rows and no directory of their own, so MSCK REPAIR"
+                            + " would drop rows: drop a partition by ALTER TABLE … DROP PARTITION");
         }
     }
 

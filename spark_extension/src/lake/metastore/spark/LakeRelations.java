@@ -41,7 +41,7 @@ final class LakeRelations {
 
     /** Statements that change a definition. The table is the first child. */
     private static final Set<String> DEFINITIONS =
-            new HashSet<>(Arrays.asList("RenameColumn", "DropColumns", "SetTableLocation"));
+            new HashSet<>(Arrays.asList("RenameColumn", "DropColumns", "SetTableLocation", "RepairTable"));
 
     /** Spark's own commands that change a table's directory. The table's name is their first element. */
     private static final Set<String> DIRECTORY_COMMANDS =
