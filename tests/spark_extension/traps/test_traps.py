@@ -44,12 +44,13 @@ def client(lake: Lake) -> Iterator[LakeClient]:
         yield client
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("case", "kind"), parameters(CAUGHT))
 def test_trap_that_caught_us(spark: SparkSession, client: LakeClient, traps: str, case: Case, kind: str) -> None:
     Run(spark, client, traps, case, kind, next(NUMBERS)).run()
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize(("case", "kind"), parameters(OTHERS))
 def test_trap(spark: SparkSession, client: LakeClient, traps: str, case: Case, kind: str) -> None:
     Run(spark, client, traps, case, kind, next(NUMBERS)).run()
