@@ -229,7 +229,7 @@ class History:
             what = "never begun" if end is None else "killed" if end.what == "begin" else end.what
             self.world.counts[what] += 1
             if end is not None and end.what == "failed":
-                self.world.errors[re.sub(r"\d+", "#", end.error.split("\n")[0])[:120]] += 1
+                self.world.errors[re.sub(r"An error.*\n: |\d+", "", end.error)[:120].split("\n")[0]] += 1
             print(f"    {what}: {each} {'' if end is None else end.error.strip()[:300]}")
 
     def _check_errors(self, given: Sequence[Statement], notes: Sequence[Note]) -> None:

@@ -33,7 +33,9 @@ final class LakeRelations {
 
     /** Statements that insert rows of a query. The table is the first child. */
     static final Set<String> INSERTS =
-            new HashSet<>(Arrays.asList("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic"));
+            new HashSet<>(
+                    Arrays.asList(
+                            "AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic", "InsertOnlyMerge"));
 
     /** Statements that change rows which are there. The table is the first child. */
     static final Set<String> CHANGES =
