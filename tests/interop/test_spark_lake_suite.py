@@ -40,6 +40,7 @@ GROUPS = {
     "merged rows": {
         "MergedDeletes": 34,
         "MergedUpdates": 40,
+        "MergedMerges": 68,
     },
     "definitions": {
         "KeyedColumns": 71,
