@@ -63,6 +63,7 @@ def leave(_url: str, reader: socket.socket) -> None:
     reader.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", [cut, leave])
 def test_the_next_one_has_it_whole(
     server: MetastoreServer, url: str, end: Callable[[str, socket.socket], None]

@@ -142,6 +142,7 @@ def test_the_client_brings_nothing_of_the_servers(client_alone: Path) -> None:
     assert not installed & servers
 
 
+@pytest.mark.long
 def test_a_command_of_the_servers_says_what_to_install(client_alone: Path) -> None:
     run = subprocess.run([client_alone / "bin/metastore", "serve"], capture_output=True, text=True, env=ENVIRONMENT)
     assert run.returncode != 0

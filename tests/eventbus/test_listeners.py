@@ -135,6 +135,7 @@ def test_a_listener_that_fails_or_hangs_vetoes(client: ThriftClient) -> None:
     client.create_table(builders.table("faults", "fine"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("place", "message"),
     [

@@ -258,6 +258,7 @@ def test_data_connectors_are_told_without_their_passwords(server: MetastoreServe
     assert client.get_current_notificationEventId().eventId == notified
 
 
+@pytest.mark.long
 def test_a_subscriber_outlives_the_server(tmp_path: Path) -> None:
     with MetastoreServer(tmp_path / "data") as server:
         with ThriftClient(server.host, server.port) as client:

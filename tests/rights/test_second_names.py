@@ -180,6 +180,7 @@ def test_all(swept: Sweep) -> None:
     compare(swept, all_cases(), chosen)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("swept", ["sql-standard", *CONFINING], indirect=True)
 def test_places(swept: Sweep) -> None:
     """Nobody learns whose a place is, nor what lies there from a call that may not name it."""
@@ -190,6 +191,7 @@ def test_places(swept: Sweep) -> None:
     compare(swept, cases, random.Random(1))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "method", ["create_table", "create_table_with_constraints", "add_partitions", "add_partitions_req"]
 )

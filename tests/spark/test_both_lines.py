@@ -49,6 +49,7 @@ def test_tables(pair: list[SparkSession], layout: str) -> None:
     assert dict(writer.sql("DESCRIBE EXTENDED t id"))["max"] == "2"
 
 
+@pytest.mark.long
 def test_views_and_functions(pair: list[SparkSession]) -> None:
     writer, reader = pair
     writer.sql("CREATE TABLE t (a INT) USING parquet")

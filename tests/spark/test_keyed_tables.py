@@ -23,6 +23,7 @@ def lakes(metastore_server: MetastoreServer) -> Iterator[LakeClient]:
         yield lakes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_inserts_into_partitions(spark: SparkSession, database: str, lakes: LakeClient, layout: str) -> None:
     spark.sql(f"CREATE TABLE t {layout} TBLPROPERTIES ('primary-key' = 'id,dt')")

@@ -19,7 +19,7 @@ KEYS = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["USING parquet PARTITIONED BY (k)", "PARTITIONED BY (k {}) STORED AS PARQUET"])
 @pytest.mark.parametrize(("kind", "values", "names"), KEYS, ids=[key[0] for key in KEYS])
 def test_a_key_of_each_type(spark: SparkSession, layout: str, kind: str, values: list[str], names: list[str]) -> None:

@@ -51,7 +51,7 @@ def filled(spark: SparkSession, database: str, layout: str) -> str:
 
 
 @every_layout
-@pytest.mark.sampled(2)
+@pytest.mark.long
 def test_inserts_with_static_and_dynamic_keys(spark: SparkSession, layout: str) -> None:
     spark.sql(layout)
     spark.sql("INSERT INTO t PARTITION (country = 'de', day = 1) VALUES (1), (2)")
@@ -99,7 +99,7 @@ def test_overwriting_everything_drops_partitions_of_spark_tables(spark: SparkSes
 
 
 @every_layout
-@pytest.mark.sampled(2)
+@pytest.mark.long
 def test_keys_that_need_escaping(spark: SparkSession, layout: str) -> None:
     keys = ["a b", "c/d", "e=f", "g%h", "ünï", "quote'", 'double"', "col:on", "back\\slash", "[x]", "#", "*", "?"]
     rows = ", ".join(

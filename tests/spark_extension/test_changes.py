@@ -83,7 +83,7 @@ def test_net_changes(spark: SparkSession, table: str) -> None:
 def test_a_range_that_cannot_be_read(spark: SparkSession, table: str) -> None:
     spark.sql(f"CALL lake.system.clean('{table}', 1)")
     for arguments, message in [
-        (f"'{table}', 'yesterday'", "give a position"),
+        (f"'{table}', 'yesterday'", "no completed instant or savepoint yesterday"),
         (f"'{table}', 3, 2", "position 3 is not before position 2"),
         (f"'{table}', 3, 99", "99"),
         (f"'{table}'", "takes a table's name"),

@@ -74,7 +74,7 @@ def test_earlier_rows(spark: SparkSession, customers: str) -> None:
     ]
     read = f"spark.read.option('versionAsOf', '1').table({customers!r})"
     assert sorted(spark.python(f"result = [list(row) for row in {read}.collect()]")) == first
-    with pytest.raises(SparkError, match="give a position"):
+    with pytest.raises(SparkError, match="no completed instant or savepoint yesterday"):
         spark.sql(f"SELECT * FROM {customers} VERSION AS OF 'yesterday'")
 
 

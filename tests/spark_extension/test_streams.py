@@ -234,6 +234,7 @@ def test_a_stream_appends_to_a_table_without_a_key_once(
         assert client.table(f"{table}_own").position().position == 0
 
 
+@pytest.mark.long
 def test_a_query_writes_into_one_table(spark: SparkSession, source: Source, make: Callable[[str, str], str]) -> None:
     for name, definition in (("k", MERGED), ("t", PLAIN)):
         table = make(name, definition)
@@ -407,7 +408,7 @@ def test_what_streams_of_tables_are_refused(
     for name, options, said in (
         (plain, {"changes": "true"}, "no primary-key"),
         (table, {"changes": "some"}, "true, false or all"),
-        (table, {"since": "yesterday"}, "give a position"),
+        (table, {"since": "yesterday"}, "no completed instant or savepoint yesterday"),
         (table, {"since": "99"}, "99"),
         (table, {"versionAsOf": "1"}, "takes the option since" if spark.line == "3.5" else ""),
     ):

@@ -234,6 +234,7 @@ class TestWrites:
         }
         assert {writer.method for writer in WRITERS} == refusing
 
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize("writer", WRITERS, ids=str)
     def test_refused(self, client: ThriftClient, db: str, writer: Writer) -> None:
         declared = METHODS[writer.method].exceptions

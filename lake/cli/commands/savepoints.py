@@ -14,7 +14,9 @@ from lake.cli.output import json_option, print_json
 @uri_option
 @json_option
 def savepoint(table: tuple[str, ...], timestamp: str | None, name: str | None, uri: str, as_json: bool) -> None:
-    """Keep cleans off a snapshot: that of the instant TIMESTAMP, by default of the last completed one.
+    """Keep cleans off a snapshot, and give it a name.
+
+    It is the snapshot of the instant TIMESTAMP, by default of the last completed one.
 
     \b
     Examples:
@@ -34,7 +36,9 @@ def savepoint(table: tuple[str, ...], timestamp: str | None, name: str | None, u
 @click.argument("savepoint")
 @uri_option
 def delete_savepoint(table: tuple[str, ...], savepoint: str, uri: str) -> None:
-    """Let cleans have a snapshot again. SAVEPOINT is the savepoint's name or timestamp.
+    """Let cleans have a snapshot again.
+
+    SAVEPOINT is the savepoint's name or timestamp.
 
     \b
     Example:

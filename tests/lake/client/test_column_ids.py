@@ -154,6 +154,7 @@ def run(new_table: NewTable, kind: str, producer: str, seed: int, steps: int) ->
     history.check()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("producer", ["none", "lookup"])
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 def test_histories_of_columns(new_table: NewTable, kind: str, producer: str) -> None:

@@ -64,6 +64,7 @@ REWRITTEN = {
 """What sqlglot makes of functions by itself."""
 
 
+@pytest.mark.long
 def test_what_would_be_computed_as_another_query_is_refused(spark: SparkSession) -> None:
     texts = [VIEW.format(query) for query in REWRITTEN]
     for query, found in zip(REWRITTEN, outcomes(spark, texts, function="rewritten"), strict=True):
@@ -198,6 +199,7 @@ JOINS = {
 }
 
 
+@pytest.mark.long
 def test_joins_of_columns_whose_types_differ(spark: SparkSession) -> None:
     """Values that are equal only after a cast don't say which row belongs to which."""
     texts = [VIEW.format(f"SELECT b.k, a.id FROM b JOIN a ON {each}") for each in JOINS]

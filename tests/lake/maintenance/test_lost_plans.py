@@ -35,6 +35,7 @@ def requested(table: LakeTable) -> list[str]:
     return [each.timestamp for each in table.instants(states=["requested"])]
 
 
+@pytest.mark.long
 def test_the_loss_of_a_job_frees_its_plan(tmp_path: Path) -> None:
     """No housekeeping comes along here, and nobody begins another instant."""
     options = ("--instant-heartbeat-seconds", "2", "--housekeeping-seconds", "3600")

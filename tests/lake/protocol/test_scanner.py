@@ -281,6 +281,7 @@ AT_ANOTHER_DEPTH = (
 """What followed on a list follows on it again, and is nested too deep there."""
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(repetitions(), st.integers(0, 30))
 @example(_SAME, 1)

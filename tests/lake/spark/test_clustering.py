@@ -72,6 +72,7 @@ def test_small_files_become_one(lake: Lake, table: LakeTable) -> None:
     )
 
 
+@pytest.mark.long
 def test_rows_are_sorted_into_files_of_like_size(lake: Lake) -> None:
     """By one column after the other, with nulls first; each file begins where the one before ends."""
     table = lake.table("sorted", "id BIGINT, name STRING, city STRING, dt STRING", "dt")

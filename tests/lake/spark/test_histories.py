@@ -23,7 +23,7 @@ def dictionaries(frame):
 """
 
 
-@pytest.fixture(scope="module", params=["4", "3.5"], ids=["spark-4", "spark-3.5"])
+@pytest.fixture(scope="module", params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
 def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], SparkSession]) -> SparkSession:
     return hinting_session(request.param)
 

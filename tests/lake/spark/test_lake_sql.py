@@ -115,6 +115,7 @@ result = [sorted(row[0] for row in sql(spark, text, as_of=Moment(each)).collect(
     assert found == [[], ["ada", "bo"]]
 
 
+@pytest.mark.long
 def test_a_result_is_of_its_moment_for_good(lake: Lake, tables: list[LakeTable]) -> None:
     """Also where it has become a view, which Spark analyses again, and whatever other threads read meanwhile."""
     people, visits, _ = tables

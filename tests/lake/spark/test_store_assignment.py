@@ -51,6 +51,7 @@ def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], Spark
     return hinting_session(request.param)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "plain"])
 def test_values_that_do_not_fit_are_refused(lake: Lake, *, keyed: bool) -> None:
     table = made(lake, keyed=keyed)

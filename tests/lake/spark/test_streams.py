@@ -200,6 +200,7 @@ def test_late_rows_go_where_the_table_says(lake: Lake, source: Source, late: str
         assert left == {Path(each.path).name for each in known}, "what was left out is deleted"
 
 
+@pytest.mark.long
 def test_streams_are_read_in_sessions_with_the_extension(
     lake: Lake, table: LakeTable, spark_session: Callable[[str], SparkSession]
 ) -> None:
@@ -225,7 +226,7 @@ result = seen
 class TestIncrements:
     """`for_each_increment`, on both lines."""
 
-    @pytest.fixture(params=["4", "3.5"], ids=["spark-4", "spark-3.5"])
+    @pytest.fixture(params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
     def spark(self, request: pytest.FixtureRequest, hinting_session: Any) -> SparkSession:
         found: SparkSession = hinting_session(request.param)
         return found

@@ -64,6 +64,7 @@ def test_counting_on_a_full_disk(small_disk: Path, when: str) -> None:
     assert _count(small_disk, when) == "alive"
 
 
+@pytest.mark.long
 def test_what_was_counted_meanwhile_is_shown_once_there_is_room(small_disk: Path) -> None:
     assert _count(small_disk, "later") == "alive"
 

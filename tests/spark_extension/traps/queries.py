@@ -144,7 +144,7 @@ CASES = [
             Gives("SELECT * FROM {t} VERSION AS OF 1", [[1, "a"]]),
             Refused("SELECT * FROM {t} VERSION AS OF 99", "."),
             Refused("SELECT * FROM {t} VERSION AS OF -1", "."),
-            Refused("SELECT * FROM {t} VERSION AS OF 'tag'", "is no version"),
+            Refused("SELECT * FROM {t} VERSION AS OF 'tag'", "no completed instant or savepoint tag"),
             Refused("SELECT * FROM {t} VERSION AS OF '20260101000000000'", "."),
             Refused("SELECT * FROM {t} TIMESTAMP AS OF '2999-01-01'", "future"),
             Refused("SELECT * FROM {t} TIMESTAMP AS OF 'yesterday-ish'", "."),

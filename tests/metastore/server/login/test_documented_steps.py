@@ -170,6 +170,7 @@ def test_ldap(keys: Keys, tmp_path: Path) -> None:
         assert "ready" in follow(steps("LDAP", names), tmp_path, {}, {})
 
 
+@pytest.mark.long
 def test_the_http_port(keys: Keys, tmp_path: Path) -> None:
     """A password is asked for on the loopback interface, too, with one flag more than where others reach the port."""
     with socket.create_server(("127.0.0.1", 0)) as free:

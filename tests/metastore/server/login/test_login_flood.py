@@ -128,6 +128,7 @@ def test_another_user_of_the_same_address_waits_for_a_moment_only(server: Metast
         )
 
 
+@pytest.mark.long
 def test_the_http_port_answers_during_a_flood_of_its_own(server: MetastoreServer) -> None:
     url = http_url(server)
     with flood(server, url=f"{url}/hudi/commits") as answers:
@@ -143,6 +144,7 @@ def test_the_http_port_answers_during_a_flood_of_its_own(server: MetastoreServer
     )
 
 
+@pytest.mark.long
 def test_others_get_in_during_a_flood_of_thrift_over_http(server: MetastoreServer) -> None:
     with flood(server, url=f"http://{server.host}:{server.port}/metastore") as answers:
         wait_until(lambda: answers["429"] > 0, 20, "some are refused at once")

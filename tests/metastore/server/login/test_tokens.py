@@ -64,6 +64,7 @@ def test_job_logs_in_with_a_token_alone(server: MetastoreServer) -> None:
     assert "user=ann" in lines[-1]
 
 
+@pytest.mark.long
 def test_token_outlives_restarts_and_is_known_to_all_servers(
     server: MetastoreServer, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

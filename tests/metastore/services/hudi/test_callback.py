@@ -74,6 +74,7 @@ def writer(request: pytest.FixtureRequest, server: MetastoreServer, http_port: i
     return Writer(server, http_port, request.param, tmp_path / "orders")
 
 
+@pytest.mark.sampled(2)
 def test_what_has_happened_since_comes_with_a_callback(writer: Writer) -> None:
     writer.register("written")
     writer.recorded.put("end", writer.directory)
