@@ -80,14 +80,15 @@ class Side:
         return seconds(lambda: consume(self.changed(since, until)))
 
     def lookup(self, count: int) -> float:
-        """So many keys, from all over the table. Raises AssertionError if one has no row."""
+        """So many keys, from all over the table. Raises LookupError if one has no row."""
         ids = self.shape.ids(count)
         days = ", ".join(sorted({f"'{self.shape.day(each)}'" for each in ids}))
         query = f"{self._rows()} WHERE dt IN ({days}) AND id IN ({', '.join(map(str, ids))})"
 
         def look() -> None:
             found = self.spark.sql(query).collect()
-            assert len(found) == count, f"{len(found)} rows of {count} keys"
+            if len(found) != count:
+                raise LookupError(f"{len(found)} rows of {count} keys")
 
         return seconds(look)
 

@@ -23,7 +23,7 @@ BAR = 24
 
 @click.group(cls=Group)
 def timeline() -> None:
-    """Show a lake table's instants, undo them, keep snapshots, clean up."""
+    """Show a lake table's instants, undo them, and clean up."""
 
 
 for _command in (rollback, abort, clean, orphans, savepoint, delete_savepoint):
