@@ -87,6 +87,7 @@ def table_id(client: ThriftClient, database: str) -> int:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("restore", [pytest.param(dump.restore, marks=pytest.mark.long), dump.restore_rows])
 def test_redis_and_all_subscribers(postgres_url: str, tmp_path: Path, streams: RedisServer, restore: Restore) -> None:
     """With the tables made anew, which a server notices, and without a trace, which the outlet does."""

@@ -327,6 +327,7 @@ class Replay:
         return model
 
 
+@pytest.mark.long
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("count", [0, pytest.param(share_of(30), marks=pytest.mark.long)], ids=["sample", "many"])
 def test_concurrent_histories(spark: SparkSession, database: str, lake: Lake, count: int) -> None:

@@ -60,6 +60,7 @@ for rows in ([(1, 7), (2, 6)], [(1, 20)]):
     return "SELECT sum(n) FROM keyed"
 
 
+@pytest.mark.long
 def test_spark_sql(spark: SparkSession, readable: str, keyed: str, configuration: list[str], tmp_path: Path) -> None:
     home = str(spark_of(spark.line))
     statements = ";\n".join([f"USE {readable}", *QUERIES, keyed])

@@ -27,6 +27,7 @@ def plans(server: MetastoreServer, table: LakeTable, *arguments: str) -> list[di
     return found
 
 
+@pytest.mark.long
 def test_a_table_from_its_first_look_to_its_end(server: MetastoreServer, lake: LakeClient) -> None:
     table = merge_on_read(lake)
     commits(table, 5)

@@ -49,6 +49,7 @@ def values(table: LakeTable, file: DataFile, *columns: str) -> list[Any]:
     return [row[columns[0]] if len(columns) == 1 else tuple(row.values()) for row in found.to_pylist()]
 
 
+@pytest.mark.long
 def test_small_files_become_one(lake: Lake, table: LakeTable) -> None:
     for number in (1, 2, 3):
         lake.write(table, f"rows_of([{number}]).union(rows_of([10 + {number}], '2026-01-02'))")

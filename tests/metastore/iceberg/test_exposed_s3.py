@@ -32,6 +32,7 @@ def rest(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ca
         yield Catalog(server)
 
 
+@pytest.mark.long
 def test_tables_on_s3(rest: Catalog, endpoint: str) -> None:
     account = {"s3.endpoint": f"http://{endpoint}", "s3.access-key-id": "key", "s3.secret-access-key": "secret"}
     ours = RestCatalog("ours", uri=rest.uri, **account, **{"s3.region": "us-east-1"})
