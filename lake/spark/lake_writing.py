@@ -94,15 +94,14 @@ def write(
     _check_name(operation)
     lake = lake_table(rows.sparkSession, table, uri)
     schema = lake.schema()
-    properties = schema.properties
-    event_time = event_time if is_hudi(schema) else event_time_of(properties, event_time, operation)
-    source = source_of(properties, source, "spark")
     if is_hudi(schema):
         if event_time is not None or add_columns or based_on is not None or batch is not None:
             raise ValueError("event times, columns, conflicts and batches of Hudi's tables are Hudi's: see its options")
         hudi_tables.write(rows, lake, operation, options or {})
         return Written(None, 0, 0, 0, [])
     check_operation(lake.name, schema, operation, add_columns=add_columns)
+    event_time = event_time_of(schema.properties, event_time, operation)
+    source = source_of(schema.properties, source, "spark")
     if schema.keyed_table() is not None:
         if event_time is not None:
             _check_event_time(lake, columns_of(rows.sparkSession, schema), event_time)

@@ -138,7 +138,7 @@ def _apart(layout: Layout, base: DataFile, rows: pa.Table) -> "tuple[np.ndarray,
 def _needed(lake: LakeTable, location: str, properties: Mapping[str, str]) -> set[str]:
     """The keys of all buckets at the positions that were the latest a short time ago, or that are held."""
     held = [each.position or 0 for each in lake.client.call(lambda client: client.lake_list_leases(lake.reference))]
-    held += [each.read_position or 0 for each in lake.instants(actions=["savepoint"]) if each.undone_by is None]
+    held += [each.read_position or 0 for each in lake.savepoints()]
     first = _first_of_late(lake)
     files: defaultdict[Bucket, list[DataFile]] = defaultdict(list)
     for each in lake.snapshot(include_uncommitted=True, all_versions=True):

@@ -390,13 +390,14 @@ class LakeTable:
 
     def delete_savepoint(self, savepoint: str) -> None:
         """Lets cleans have a snapshot again, by the savepoint's name or timestamp. Raises NoSuchObjectException."""
-        saved = next((each for each in self._savepoints() if savepoint in (each.name, each.timestamp)), None)
+        saved = next((each for each in self.savepoints() if savepoint in (each.name, each.timestamp)), None)
         if saved is None:
             raise NoSuchObjectException(f"{self.name} has no savepoint {savepoint!r}")
         self.abort(saved)
 
-    def _savepoints(self) -> Iterator[Instant]:
-        return (each for each in self.instants(actions=["savepoint"]) if each.undone_by is None)
+    def savepoints(self) -> Iterator[Instant]:
+        """The savepoints that nothing has undone. `read_position` is the position whose snapshot each keeps."""
+        return self.instants(actions=["savepoint"])
 
     def clean(self, files: Iterable[DataFile]) -> Completed:
         """Deletes files that `plan_clean` returned."""
@@ -560,7 +561,7 @@ class LakeTable:
     def timestamp_of(self, as_of: AsOf) -> str:
         """The timestamp of the last instant that was complete then. Raises NoSuchObjectException if there was none."""
         if isinstance(as_of, str):
-            return next((each.timestamp for each in self._savepoints() if each.name == as_of), as_of)
+            return next((each.timestamp for each in self.savepoints() if each.name == as_of), as_of)
         position = self.position_of(as_of)
         for change in self.changes(position - 1, position) if position else ():
             return change.instant.timestamp

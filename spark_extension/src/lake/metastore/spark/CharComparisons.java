@@ -16,15 +16,11 @@ import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.StringRPad;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
-import org.apache.spark.sql.types.CharType;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.Option;
 
 /**
  * Fills up texts that are compared with CHAR columns of keyed tables, as SQL says: {@code c = 'a'} holds for the value
@@ -144,8 +140,8 @@ final class CharComparisons extends Rule<LogicalPlan> {
         if (column != null && lengths.containsKey(column.exprId())) {
             return lengths.get(column.exprId());
         } else if (column != null) {
-            Option<DataType> raw = CharVarcharUtils.getRawType(column.metadata());
-            return raw.isDefined() && raw.get() instanceof CharType ? ((CharType) raw.get()).length() : null;
+            int declared = LakeTable.charLength(column.metadata());
+            return declared > 0 ? Integer.valueOf(declared) : null;
         } else if (!part.foldable()) {
             return null;
         }

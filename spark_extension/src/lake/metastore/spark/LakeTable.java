@@ -657,12 +657,17 @@ final class LakeTable
     /** The length of a CHAR column, whose values are filled up to it; 0 for other columns. */
     int charLength(String column) {
         for (StructField each : definition.v1Table().schema().fields()) {
-            Option<DataType> raw = CharVarcharUtils.getRawType(each.metadata());
-            if (each.name().equalsIgnoreCase(column) && raw.isDefined() && raw.get() instanceof CharType) {
-                return ((CharType) raw.get()).length();
+            if (each.name().equalsIgnoreCase(column)) {
+                return charLength(each.metadata());
             }
         }
         return 0;
+    }
+
+    /** The same, by the metadata of a column of any table. */
+    static int charLength(Metadata column) {
+        Option<DataType> raw = CharVarcharUtils.getRawType(column);
+        return raw.isDefined() && raw.get() instanceof CharType ? ((CharType) raw.get()).length() : 0;
     }
 
     /** The columns of the files, as they are named there: those of keyed tables in lower case. */

@@ -191,7 +191,7 @@ final class Procedures {
         }
         for (Metastore.Answer each : table.instants()) {
             boolean named = name == null ? instant.toString().equals(each.text(1)) : name.toString().equals(each.text(18));
-            if (each.text(2).equals("savepoint") && !each.has(14) && named) {
+            if (each.text(2).equals("savepoint") && named) {
                 table.call("lake_delete_instant", table.reference(), each.text(1), "savepoint");
                 return Collections.singletonMap("deleted", name == null ? instant : name);
             }
