@@ -31,8 +31,9 @@ def main() -> None:
         asked = json.loads(line)
         try:
             value = _answer(asked, tables, lambda *named: SIDES[options.side](spark, *named))
-        except Exception:
-            out.write(json.dumps({"error": traceback.format_exc()[-4000:]}) + "\n")
+        except Exception as error:
+            traceback.print_exc()  # to the log, with what the JVM says
+            out.write(json.dumps({"error": f"{asked}: {str(error)[:2000]}"}) + "\n")
         else:
             out.write(json.dumps({"value": value}) + "\n")
     spark.stop()
