@@ -135,7 +135,12 @@ class Shop:
         ]
         project = Project(Path(), name, f"{self._name}_layers", {}, Definitions(views))
         spark = self.spark
-        return Runner(graph_of(project), lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}))
+        return Runner(
+            graph_of(project),
+            lambda name: lake_table(spark, name, None),
+            lambda: SparkEngine(spark, {}),
+            choose=False,  # increments are what is measured
+        )
 
     @property
     def changed(self) -> int:

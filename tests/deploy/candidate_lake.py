@@ -116,7 +116,9 @@ from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.spark.session_client import lake_table
 graph = graph_of(read_project(Path({project!r})))
-refreshed = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}})).refresh()
+runner = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}}))
+runner.choose = False  # the release candidate computes increments
+refreshed = runner.refresh()
 result = sorted([each.layer, each.how, dict(each.changed)] for each in refreshed.layers)
 """
 LAYER_TABLES = ("dwd.orders", "dwd.customers", "dws.revenue", "ads.best_cities")

@@ -20,6 +20,7 @@ from lake.protocol.formats.durations import parse_duration
 if TYPE_CHECKING:
     from lake.layers.compiler.compiling import Compiled
     from lake.layers.compiler.graph import Graph
+    from lake.layers.runner.costs import Ways
     from lake.layers.runner.readiness import Turned
     from lake.layers.runner.runner import RefreshResult, Runner
     from lake.layers.runner.status import LayerStatus
@@ -142,7 +143,8 @@ def explain(project: Path, table: str | None, uri: str, as_json: bool) -> None:
     """Say how tables are refreshed, and why.
 
     `incremental` computes the rows that changes touch, `by group` the groups and partitions that they touch, `full` the
-    whole table. Of one TABLE the steps of its increment are shown, too.
+    whole table. All of a table is computed, too, where that is estimated to take less time than its increment: the
+    estimates of the latest refresh are shown. Of one TABLE the steps of its increment are shown, too.
 
     \b
     Examples:
@@ -153,12 +155,16 @@ def explain(project: Path, table: str | None, uri: str, as_json: bool) -> None:
     wanted = None if table is None else graph.node(table).name
     with _runner(graph, uri) as runner:
         found = [each for each in runner.compile() if wanted in (None, each.name)]
+    latest = {each.layer: each.estimated for each in _statuses(graph, uri)}
     if as_json:
-        print_json([_described(each, steps=wanted is not None) for each in found])
+        print_json([_described(each, latest[each.name], steps=wanted is not None) for each in found])
         return
     print_table(
-        ("table", "refresh", "because of"),
-        [(each.name, each.kind, "; ".join(each.reasons) or "rows that changes touch") for each in found],
+        ("table", "refresh", "because of", "latest estimate"),
+        [
+            (each.name, each.kind, "; ".join(each.reasons) or "rows that changes touch", latest[each.name])
+            for each in found
+        ],
     )
     for each in found if wanted is not None else ():
         click.echo()
@@ -402,7 +408,14 @@ def _progress(began: float) -> Callable[[str], None]:
 def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> None:
     if as_json:
         layers = [
-            {"table": each.layer, "how": each.how, "why": each.why, "changed": each.changed, "expected": each.expected}
+            {
+                "table": each.layer,
+                "how": each.how,
+                "why": each.why,
+                "estimated_seconds": None if each.estimated is None else each.estimated.as_json(),
+                "changed": each.changed,
+                "expected": each.expected,
+            }
             for each in result.layers
         ]
         turned = {
@@ -448,11 +461,12 @@ def _print_turned(name: str, turned: "Turned") -> None:
         click.echo(f"{name}: {len(turned.waiting) - _MOST_WAITING:,} more wait", err=True)
 
 
-def _described(made: "Compiled", *, steps: bool = False) -> dict[str, object]:
+def _described(made: "Compiled", latest: "Ways | None" = None, *, steps: bool = False) -> dict[str, object]:
     found: dict[str, object] = {
         "table": made.name,
         "refresh": made.kind,
         "reasons": list(made.reasons),
+        "estimated_seconds": None if latest is None else latest.as_json(),
         "primary_key": list(made.layer.key),
         "columns": dict(made.types),
         "reads": sorted(made.layer.sources),

@@ -38,8 +38,8 @@ class Engine(Analyser, Protocol):
     def bind_changes(self, old: str, new: str, lake: LakeTable, after: int, up_to: int) -> None:
         """Makes the rows of a table that changed between two positions relations, as they were and as they are."""
 
-    def has_changes(self, lake: LakeTable, after: int, up_to: int) -> bool:
-        """Whether rows of a table changed between two positions."""
+    def changed_rows(self, lake: LakeTable, after: int, up_to: int) -> int:
+        """How many rows of a table changed between two positions; an update counts as two."""
 
     def run(self, steps: Sequence[Step]) -> None:
         """Makes the results of steps relations."""

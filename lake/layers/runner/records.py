@@ -12,6 +12,7 @@ from typing import Any
 
 from lake import __version__
 from lake.client.lake_types import Changes, Instant
+from lake.layers.runner.costs import Taken, Ways
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
@@ -55,7 +56,8 @@ class Record:
     """What the latest refresh of a layer says of itself.
 
     `definition` is a digest of the layer's query and table. `expected` counts, by expectation, rows that didn't meet it
-    among those that were computed.
+    among those that were computed. `taken`: what the latest refreshes took, by way. `estimated`: what the two ways of
+    this one would take, None where there was no choice.
     """
 
     project: str
@@ -65,6 +67,8 @@ class Record:
     how: str
     changed: Mapping[str, int] = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)
+    taken: Mapping[str, Taken] = field(default_factory=dict)
+    estimated: Ways | None = None
 
     def metadata(self) -> bytes:
         """The instant's metadata."""
@@ -145,7 +149,9 @@ def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
             given = found[_FIELD]
             try:
                 sources = {name: Read(**each) for name, each in given["sources"].items()}
-                return Record(**{**given, "sources": sources})
+                taken = {way: Taken(**each) for way, each in given.get("taken", {}).items()}
+                estimated = Ways(**given["estimated"]) if given.get("estimated") else None
+                return Record(**{**given, "sources": sources, "taken": taken, "estimated": estimated})
             except (TypeError, KeyError):
                 raise UserError(
                     f"the layers were refreshed by a later version than this one, {__version__}: run that version"

@@ -4,9 +4,11 @@ A refresh reads all tables as of one moment. A layer's changes are computed from
 layers of the same refresh among them, and all layers complete together. Nothing is kept but what is in the instants.
 """
 
+import dataclasses
 import itertools
 import logging
-from collections.abc import Callable, Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -17,8 +19,10 @@ from lake.layers.compiler.deltas import Deltas, Relations
 from lake.layers.compiler.fixed_values import fixed_values
 from lake.layers.compiler.graph import Graph
 from lake.layers.compiler.layers import recomputed, refresh, relations_after
+from lake.layers.definitions.model import RefreshPolicy
 from lake.layers.errors import BadDefinition, RefreshLost, first_line
 from lake.layers.runner.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
+from lake.layers.runner.costs import INCREMENT, WHOLE, Taken, Ways
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.holding import held_partitions, touched_partitions
 from lake.layers.runner.layer_tables import check_table, make_table
@@ -58,7 +62,7 @@ class LayerResult:
 
     `how` is `incremental`, `by group`, `full`, `replay`, `unchanged`, `failed` or `skipped`, `why` the reason for a
     full one or one of the last two. `changed` counts rows by what became of them, `expected` by expectation those that
-    didn't meet it.
+    didn't meet it. `estimated`: what its increment and all of it would take, None where there was no choice.
     """
 
     layer: str
@@ -66,6 +70,7 @@ class LayerResult:
     why: str | None = None
     changed: Mapping[str, int] = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)
+    estimated: Ways | None = None
 
 
 @dataclass(frozen=True)
@@ -107,16 +112,23 @@ class Runner:
         engine: Callable[[], Engine],
         *,
         heartbeat_seconds: float = 20.0,
+        choose: bool = True,
     ) -> None:
-        """`table`: a lake table by its name. `engine` makes an engine for one refresh."""
+        """`table`: a lake table by its name. `engine` makes an engine for one refresh.
+
+        `choose`: compute all of a layer where that is estimated to take less time than its increment.
+        """
         self.graph = graph
         self._find = table
         self._tables: dict[str, LakeTable] = {}
         self.heartbeat_seconds = heartbeat_seconds
         self.engine = engine
+        self.choose = choose
         self._compared: set[str] = set()
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each stage of a refresh, for tests that kill the process there."""
+        self.is_warm = False
+        """Whether this runner has refreshed before: the first time, Spark compiles itself."""
         self.progress: Callable[[str], None] = _nothing
         """Called with words for users that say how far a refresh is, by several threads."""
 
@@ -146,7 +158,9 @@ class Runner:
             self._tables.clear()  # by now other tables may have their names
             engine = self.engine()
             try:
-                return _Refresh(self, engine, wanted, since).run()
+                result = _Refresh(self, engine, wanted, since).run()
+                self.is_warm = True
+                return result
             except (RefreshLost, TableReplaced) as error:
                 if attempt == ATTEMPTS:
                     raise
@@ -194,6 +208,21 @@ class Runner:
         return next(each.name for each in self.graph.nodes if name in each.reads)
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """How a layer is refreshed: by which steps, the last of which has its changes, and why as a `whole`.
+
+    `ways`: what both ways would take, if there was a choice. `work` of the steps; 0 where nobody wants to know.
+    """
+
+    deltas: Deltas
+    step: str | None
+    whole: bool
+    why: str | None
+    ways: Ways | None
+    work: int
+
+
 class _Refresh:
     """One attempt at a refresh."""
 
@@ -213,7 +242,7 @@ class _Refresh:
         self._moment = Moment(max(moments))
         self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
         self._sources = SourceRelations(engine, self._lakes, self._positions)
-        self._changed: set[str] = set()  # layers that this refresh changes
+        self._changed: dict[str, int] = {}  # layers that this refresh changes, and how many rows of them
         self._relations: dict[str, Relations] = {}
         self._commits: dict[str, LayerCommit] = {}
 
@@ -281,7 +310,7 @@ class _Refresh:
     def _failed(self, layer: str, error: Exception) -> LayerResult:
         """What is said of a layer that can't be computed, whose commit is given up."""
         self._commits.pop(layer, None)
-        self._changed.discard(layer)
+        self._changed.pop(layer, None)
         why = first_line(error)
         if isinstance(error, UnfitRows):
             why = f"{why}. Leave such rows out in its query by WHERE, or give them a value by coalesce"
@@ -299,12 +328,12 @@ class _Refresh:
             self._hold(made, Deltas({}, [], f"_{plain(made.name)}"), None)
             return LayerResult(made.name, "unchanged")
         relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
-        changed = [] if why else [name for name in moved if self._has_changes(made, name, before[name] or 0)]
-        deltas = Deltas(relations, changed, f"_{plain(made.name)}")
-        whole = why is not None or (made.kind == "full" and bool(changed))
-        step = recomputed(made.layer, deltas, stored) if whole else refresh(made.layer, deltas, stored)
+        changed = {} if why else self._changed_rows(made, moved, before)
+        plan = self._plan(made, state, why, relations, changed, stored)
+        began = time.monotonic()
+        step, deltas = plan.step, plan.deltas
         last = None if state.record is None else state.record.expected
-        observed = None if step is None else made.checks.observe(deltas, last, whole=whole)
+        observed = None if step is None else made.checks.observe(deltas, last, whole=plan.whole)
         if made.checks.holds or any(made.name in each.layer.sources for each in self._layers):
             self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
         self._sources.run(deltas.steps)
@@ -312,12 +341,52 @@ class _Refresh:
         missed = {} if observed is None else self._missed(made, observed)
         made.checks.raise_for(made.name, missed)
         expected = {} if observed is None else made.checks.named(missed)
-        how = "full" if whole else "replay" if made.name in self._replay else made.kind
-        self._commit(made, state, how, step if counts else None, counts, expected)
+        how = "full" if plan.whole else "replay" if made.name in self._replay else made.kind
+        result = LayerResult(made.name, how, plan.why, counts, expected, plan.ways)
+        self._commit(made, state, result, step if counts else None, self._taken(plan, state, began))
         self._hold(made, deltas, step if counts else None)
         if counts:
-            self._changed.add(made.name)
-        return LayerResult(made.name, how, why or (made.reasons[0] if whole else None), counts, expected)
+            self._changed[made.name] = sum(counts.values())
+        return result
+
+    def _plan(
+        self,
+        made: Compiled,
+        state: LayerState,
+        why: str | None,
+        relations: Mapping[str, Relations],
+        changed: Mapping[str, int],
+        stored: str,
+    ) -> "_Plan":
+        """How a layer is refreshed. `why` it must be computed as a whole; None if its increment does."""
+
+        def planned(*, whole: bool, why: str | None = None, ways: Ways | None = None) -> _Plan:
+            deltas = Deltas(relations, changed, f"_{plain(made.name)}")
+            step = recomputed(made.layer, deltas, stored) if whole else refresh(made.layer, deltas, stored)
+            work = sizes.work(deltas.steps) if self._runner.choose and step is not None else 0
+            return _Plan(deltas, step, whole, why, ways, work)
+
+        sizes = self._sources.sizes(sum(changed.values()))
+        if why is not None or (made.kind == "full" and changed):
+            return planned(whole=True, why=why or made.reasons[0])
+        increment = planned(whole=False)
+        strict = made.node.policy is RefreshPolicy.INCREMENTAL_STRICT or made.name in self._replay
+        if strict or not increment.work:
+            return increment
+        whole = planned(whole=True)
+        taken = {} if state.record is None else state.record.taken
+        ways = Ways.of({INCREMENT: increment.work, WHOLE: whole.work}, taken, state.number + 1)
+        if ways.cheaper == WHOLE:
+            return dataclasses.replace(whole, why=f"estimated: {ways}", ways=ways)
+        return dataclasses.replace(increment, ways=ways)
+
+    def _taken(self, plan: "_Plan", state: LayerState, began: float) -> Mapping[str, Taken]:
+        """What refreshes of a layer have taken, with this one."""
+        known = {} if state.record is None else state.record.taken
+        if not plan.work:
+            return known
+        now = Taken.measured(plan.work, time.monotonic() - began, state.number + 1, first=not self._runner.is_warm)
+        return {**known, WHOLE if plan.whole else INCREMENT: now}
 
     def _missed(self, made: Compiled, step: str) -> Mapping[str, int]:
         """How many of the computed rows don't meet an expectation, by its column; none where it isn't there."""
@@ -367,7 +436,7 @@ class _Refresh:
             return "the definition has changed"
         if not state.is_ours:
             return "somebody else has changed the table"
-        if made.name in self._replay and (below := self._changed & made.layer.sources):
+        if made.name in self._replay and (below := self._changed.keys() & made.layer.sources):
             if state.record.definition != made.definition:
                 raise RefreshFailed(
                     f"{made.name} can't be replayed while {min(below)}, which it reads, changes in the same refresh:"
@@ -386,11 +455,16 @@ class _Refresh:
     def _has_moved(self, name: str, position: int | None) -> bool:
         return name in self._changed or position is None or position < self._positions[name]
 
-    def _has_changes(self, made: Compiled, name: str, position: int) -> bool:
-        """Whether a layer has to look at what has changed of a table that it reads."""
-        if name in self._changed:
-            return True
-        return self._sources.has_changes_among(name, position, fixed_values(made.layer.operator, name))
+    def _changed_rows(self, made: Compiled, moved: Sequence[str], before: Mapping[str, int | None]) -> dict[str, int]:
+        """The tables of which a layer has to look at what has changed, and how many of their rows have."""
+        found = {}
+        for name in moved:
+            position = before[name] or 0
+            if name in self._changed:
+                found[name] = self._changed[name]
+            elif self._sources.has_changes_among(name, position, fixed_values(made.layer.operator, name)):
+                found[name] = self._sources.changed_rows(name, position)
+        return found
 
     def _relation(self, name: str, position: int | None) -> Relations:
         """A table's relations, from the position that was read of it last; None where only its rows now are needed."""
@@ -406,10 +480,9 @@ class _Refresh:
         self,
         made: Compiled,
         state: LayerState,
-        how: str,
+        result: LayerResult,
         changes: str | None,
-        counts: Mapping[str, int],
-        expected: Mapping[str, int],
+        taken: Mapping[str, Taken],
     ) -> None:
         lake, position = self._lakes[made.name], self._positions[made.name]
         from_layers = [name for name in made.layer.sources if name in self._changed]
@@ -424,7 +497,17 @@ class _Refresh:
             action = Action(lake, name, _no_rows, position)
         else:
             action = self._engine.action(changes, lake, position)
-        record = Record(self._project, state.number + 1, made.definition, read, how, counts, expected)
+        record = Record(
+            self._project,
+            state.number + 1,
+            made.definition,
+            read,
+            result.how,
+            result.changed,
+            result.expected,
+            taken,
+            result.estimated,
+        )
         self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
 
 

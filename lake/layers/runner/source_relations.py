@@ -9,6 +9,7 @@ from sqlglot import exp
 from lake.client.lake_types import Schema
 from lake.layers.compiler.deltas import Relations, Restriction, Step, select_from
 from lake.layers.compiler.fixed_values import Fixed
+from lake.layers.runner.costs import Sizes
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.pruning import MOST_VALUES, Within, prunable, within
 from lake.protocol.formats.partition_names import values_of
@@ -21,6 +22,13 @@ class SourceChange(NamedTuple):
     table: str
     after: int
     up_to: int
+
+
+class Size(NamedTuple):
+    """How large a table's snapshot is."""
+
+    bytes: int
+    file_groups: int
 
 
 class SourceRelations:
@@ -37,9 +45,10 @@ class SourceRelations:
         self._states: dict[str, tuple[str, int]] = {}
         self._sides: dict[str, tuple[SourceChange, Relations]] = {}
         self._bound: set[str] = set()
-        self._found: dict[SourceChange, bool] = {}
+        self._found: dict[SourceChange, int] = {}
         self._partitions: dict[SourceChange, Set[str]] = {}
-        self._over: dict[str, Step] = {}
+        self._made: dict[str, Step] = {}
+        self._sizes: dict[tuple[str, int], Size] = {}
         self._schemas: dict[str, Schema] = {}
         self._reading = threading.RLock()
         """So that two layers don't read the same relation at a time, each for itself."""
@@ -59,14 +68,18 @@ class SourceRelations:
         self._sides[found.old] = self._sides[found.new] = (change, found)
         return found
 
-    def has_changes(self, table: str, after: int) -> bool:
-        """Whether rows of a table have changed since a position; a compaction alone changes none."""
+    def changed_rows(self, table: str, after: int) -> int:
+        """How many rows of a table have changed since a position, both states counted; by a compaction, none have."""
         change = SourceChange(table, after, self._positions[table])
         with self._reading:
             if change not in self._found:
                 some = after != change.up_to
-                self._found[change] = some and self._engine.has_changes(self._lakes[table], after, change.up_to)
+                self._found[change] = self._engine.changed_rows(self._lakes[table], after, change.up_to) if some else 0
             return self._found[change]
+
+    def has_changes(self, table: str, after: int) -> bool:
+        """Whether rows of a table have changed since a position."""
+        return self.changed_rows(table, after) > 0
 
     def has_changes_among(self, table: str, after: int, references: Sequence[Fixed]) -> bool:
         """Whether rows have changed that one of the references to a table reads. May say so although none has."""
@@ -96,8 +109,7 @@ class SourceRelations:
         """Reads the relations that steps name, and makes the results of the steps relations."""
         for each in steps:
             self._run(self._restricted(each))
-            if each.over is not None:
-                self._over[each.name] = each
+            self._made[each.name] = each
 
     def _run(self, step: Step) -> None:
         self.bind_names({table.name for table in step.query.find_all(exp.Table)})
@@ -108,7 +120,9 @@ class SourceRelations:
         asked = step.restriction
         if asked is None:
             return step
-        over = self._over.get(asked.relation)
+        over = self._made.get(asked.relation)
+        if over is not None and over.over is None:
+            over = None
         state = asked.relation if over is None else over.over
         if state not in self._states or (part := self._part(step.name, state, asked)) is None:
             return step
@@ -132,6 +146,31 @@ class SourceRelations:
                 if len(found) <= MOST_VALUES:
                     return within(schema, columns, found)
         return None
+
+    # --- sizes ------------------------------------------------------------------------------------------------
+
+    def sizes(self, changed_rows: int) -> Sizes:
+        """The sizes of relations, for a layer whose sources have so many changed rows."""
+
+        def share(asked: Restriction) -> float:
+            over = self._made.get(asked.relation)
+            state = (over and over.over) or asked.relation
+            if state not in self._states or not prunable(self._schema(state), [own for own, _ in asked.columns]):
+                return 1.0
+            files = self._size(*self._states[state]).file_groups
+            return 1.0 if changed_rows > MOST_VALUES else min(1.0, changed_rows / max(files, 1))
+
+        return Sizes(self._bytes, self._made.get, share)
+
+    def _bytes(self, relation: str) -> int | None:
+        return self._size(*self._states[relation]).bytes if relation in self._states else None
+
+    def _size(self, table: str, position: int) -> "Size":
+        if (table, position) not in self._sizes:
+            files = [*self._lakes[table].snapshot(position, include_uncommitted=True)] if position else []
+            groups = {(each.partition, each.file_group) for each in files}
+            self._sizes[table, position] = Size(sum(each.size for each in files), len(groups))
+        return self._sizes[table, position]
 
     def _schema(self, state: str) -> Schema:
         """A table's schema in one of its states."""

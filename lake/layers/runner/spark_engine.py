@@ -186,9 +186,9 @@ class SparkEngine:
         self._bind(old, rows.where(kind.isin([*_OLD, REMOVED])))
         self._bind(new, rows.where(kind.isin([*_NEW, ADDED])))
 
-    def has_changes(self, lake: LakeTable, after: int, up_to: int) -> bool:
-        """Whether rows of a table changed between two positions."""
-        return not self._changed(lake, after, up_to).isEmpty()
+    def changed_rows(self, lake: LakeTable, after: int, up_to: int) -> int:
+        """How many rows of a table changed between two positions; an update counts as two."""
+        return self._changed(lake, after, up_to).count()
 
     def _changed(self, lake: LakeTable, after: int, up_to: int) -> DataFrame:
         key = _Range(lake.full_name, after, up_to)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from lake.layers.compiler.graph import Graph, Node
+from lake.layers.runner.costs import Ways
 from lake.layers.runner.records import state_of, writes_rows
 from lake.layers.runner.sinks import undelivered
 from lake.protocol.hive import NoSuchObjectException
@@ -27,7 +28,8 @@ class SourceLag:
 
 @dataclass(frozen=True)
 class LayerStatus:
-    """How a layer stands. `how` is how its latest refresh was computed. `trouble`: why the next can't be as usual, or
+    """How a layer stands. `how` is how its latest refresh was computed, `estimated` what its two ways would have taken,
+    None where there was no choice. `trouble`: why the next can't be as usual, or
     what its sink hasn't got. `undelivered` counts batches that its sink hasn't got, None without a sink."""
 
     layer: str
@@ -39,6 +41,7 @@ class LayerStatus:
     lags: tuple[SourceLag, ...] = ()
     trouble: str | None = None
     undelivered: int | None = None
+    estimated: Ways | None = None
 
     @property
     def behind(self) -> int | None:
@@ -58,6 +61,7 @@ class LayerStatus:
             "refreshed_at": self.refreshed_at,
             "refresh": self.number,
             "how": self.how,
+            "estimated_seconds": None if self.estimated is None else self.estimated.as_json(),
             "changed": dict(self.changed),
             "expected": dict(self.expected),
             "behind": self.behind,
@@ -101,6 +105,7 @@ def _status(node: Node, client: LakeClient) -> LayerStatus:
         tuple(lags),
         trouble,
         waiting,
+        state.record.estimated,
     )
 
 

@@ -95,8 +95,8 @@ class DuckEngine:
             query = f"SELECT * FROM {old}_all WHERE {CHANGE_TYPE} IN ({kinds})"
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
 
-    def has_changes(self, lake: LakeTable, after: int, up_to: int) -> bool:
-        return lake.changes(after, up_to, include_uncommitted=True).to_arrow().num_rows > 0
+    def changed_rows(self, lake: LakeTable, after: int, up_to: int) -> int:
+        return lake.changes(after, up_to, include_uncommitted=True).to_arrow().num_rows
 
     def run(self, steps: Sequence[Step]) -> None:
         for each in steps:
@@ -178,4 +178,4 @@ def create_table(
 
 def runner(graph: Graph, client: LakeClient) -> Runner:
     """A runner of a project on DuckDB."""
-    return Runner(graph, client.table, lambda: DuckEngine(client))
+    return Runner(graph, client.table, lambda: DuckEngine(client), choose=False)

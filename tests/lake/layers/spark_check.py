@@ -29,7 +29,9 @@ class Layers:
         self.queries = queries
         views = [View(name, text, Place(Path("layers.sql"), 1)) for name, text in queries.items()]
         self.graph = graph_of(Project(Path(), database, database, {}, Definitions(views)))
-        self.runner = Runner(self.graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}))
+        self.runner = Runner(
+            self.graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}), choose=False
+        )
 
     def refresh(self) -> dict[str, list[Any]]:
         """Refreshes, compares, and says how each layer was refreshed, and how many rows changed."""
