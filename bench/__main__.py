@@ -23,6 +23,7 @@ BENCHMARKS = {
     "security": "calls with logins, TLS and rights beside an open server; logins; half-open ones (three minutes)",
     "rights": "decisions about access, filters of names, the audit log (a minute)",
     "pipeline": "layers of tables: increments beside the full computation (half an hour; `--rows 500000` five)",
+    "tpch": "TPC-H's queries as layers: refreshes beside computing all (ten minutes; `--scale 1` an hour)",
     "capture": "rows of ten columns from a Postgres into a raw table, by the log and by a snapshot (a minute)",
     "iceberg": "Iceberg's REST catalog beside Iceberg's reference server (five minutes)",
     "lake": "keyed tables beside Hudi's, on the same Spark 3.5 (forty minutes; `--rows 200000` ten)",
@@ -59,6 +60,7 @@ def _pattern(_: click.Context, __: click.Parameter, value: str) -> str:
     type=click.Choice(["4.0.1", "4.1.0"]),
     help="The release that `hive4` compares with; by default the last.",
 )
+@click.option("--scale", type=click.FloatRange(min=0.001), help="TPC-H's scale factor, for `tpch`.")
 @click.option("--redis", is_flag=True, help="Give our server a Redis for its cache (hive, scale).")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the figures of one benchmark here.")
 @click.option("--results", type=click.Path(path_type=Path), help="Write <name>.json and <name>.md into this directory.")
@@ -70,6 +72,7 @@ def main(
     against: str,
     rows: int | None,
     hive4: str | None,
+    scale: float | None,
     redis: bool,
     json_file: Path | None,
     results: Path | None,
@@ -80,7 +83,7 @@ def main(
         raise click.UsageError("--json is for one benchmark: name it")
     if against not in ("hive", "ours") and not (Path(against) / "metastore").is_dir():
         raise click.BadParameter(f"{against} is neither hive nor ours, nor a checkout", param_hint="--against")
-    options = Options(quick, rounds, only, against, redis, rows, hive4)
+    options = Options(quick, rounds, only, against, redis, rows, hive4, scale)
     for name in chosen:
         try:
             report: Report = importlib.import_module(f"bench.{name.replace('-', '_')}").run(options)

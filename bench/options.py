@@ -10,7 +10,7 @@ class Options:
 
     `against` is what our server is compared with: `hive`, `ours` or the directory of another checkout. `redis` says
     whether our server has a Redis for its cache, `rows` how many rows tables have (None: as many as are meant),
-    `hive4` which release of Hive 4 it is (None: the newest).
+    `hive4` which release of Hive 4 it is (None: the newest), `scale` TPC-H's scale factor.
     """
 
     quick: bool = False
@@ -20,6 +20,7 @@ class Options:
     redis: bool = False
     rows: int | None = None
     hive4: str | None = None
+    scale: float | None = None
 
     @property
     def arguments(self) -> str:
@@ -29,6 +30,7 @@ class Options:
         rounds = f" --rounds {self.rounds}" if self.rounds else ""
         rounds += f" --rows {self.rows}" if self.rows else ""
         rounds += f" --hive4 {self.hive4}" if self.hive4 else ""
+        rounds += f" --scale {self.scale:g}" if self.scale else ""
         return f"{' --quick' if self.quick else ''}{rounds}{only}{against}{' --redis' if self.redis else ''}"
 
     def wants(self, name: str) -> bool:

@@ -412,6 +412,7 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
                 "table": each.layer,
                 "how": each.how,
                 "why": each.why,
+                "seconds": each.seconds,
                 "estimated_seconds": None if each.estimated is None else each.estimated.as_json(),
                 "changed": each.changed,
                 "expected": each.expected,

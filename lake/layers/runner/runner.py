@@ -62,7 +62,8 @@ class LayerResult:
 
     `how` is `incremental`, `by group`, `full`, `replay`, `unchanged`, `failed` or `skipped`, `why` the reason for a
     full one or one of the last two. `changed` counts rows by what became of them, `expected` by expectation those that
-    didn't meet it. `estimated`: what its increment and all of it would take, None where there was no choice.
+    didn't meet it. `estimated`: what its increment and all of it would take, None where there was no choice. `seconds`
+    were spent on its rows, without those of writing them.
     """
 
     layer: str
@@ -71,6 +72,7 @@ class LayerResult:
     changed: Mapping[str, int] = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)
     estimated: Ways | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -342,8 +344,9 @@ class _Refresh:
         made.checks.raise_for(made.name, missed)
         expected = {} if observed is None else made.checks.named(missed)
         how = "full" if plan.whole else "replay" if made.name in self._replay else made.kind
-        result = LayerResult(made.name, how, plan.why, counts, expected, plan.ways)
-        self._commit(made, state, result, step if counts else None, self._taken(plan, state, began))
+        seconds = round(time.monotonic() - began, 3)
+        result = LayerResult(made.name, how, plan.why, counts, expected, plan.ways, seconds)
+        self._commit(made, state, result, step if counts else None, self._taken(plan, state, seconds))
         self._hold(made, deltas, step if counts else None)
         if counts:
             self._changed[made.name] = sum(counts.values())
@@ -380,12 +383,12 @@ class _Refresh:
             return dataclasses.replace(whole, why=f"estimated: {ways}", ways=ways)
         return dataclasses.replace(increment, ways=ways)
 
-    def _taken(self, plan: "_Plan", state: LayerState, began: float) -> Mapping[str, Taken]:
+    def _taken(self, plan: "_Plan", state: LayerState, seconds: float) -> Mapping[str, Taken]:
         """What refreshes of a layer have taken, with this one."""
         known = {} if state.record is None else state.record.taken
         if not plan.work:
             return known
-        now = Taken.measured(plan.work, time.monotonic() - began, state.number + 1, first=not self._runner.is_warm)
+        now = Taken.measured(plan.work, seconds, state.number + 1, first=not self._runner.is_warm)
         return {**known, WHOLE if plan.whole else INCREMENT: now}
 
     def _missed(self, made: Compiled, step: str) -> Mapping[str, int]:
