@@ -388,6 +388,7 @@ def test_conditions_on_the_key_read_its_bucket(spark: SparkSession, database: st
         "TBLPROPERTIES ('primary-key' = 'a,b,c,d,e', 'bucket' = '40', 'table-type' = 'merge-on-read')"
     )
     code = f"""
+import re
 {WRITING}
 for value in (1, 2):
     rows = spark.sql(f'''SELECT cast(id - 9 AS TINYINT) a, concat("ké", id) b, date"1969-12-30" + cast(id AS INT) c,
@@ -399,6 +400,6 @@ for a, b, c, d, e, _ in spark.table({table!r}).collect():
     key = f"a = {{a}} AND b = '{{b}}' AND date'{{c}}' = c AND d = timestamp'{{d}}' AND e IN ({{e}}, 77)"
     found = spark.sql("SELECT v FROM {table} WHERE " + key)
     plan = found._jdf.queryExecution().executedPlan().toString()
-    result.append([[each.v for each in found.collect()], plan.count("buckets: 1") + plan.count("buckets: 2") > 0])
+    result.append([[each.v for each in found.collect()], re.findall(r"buckets: (\\d+)", plan) in (["1"], ["2"])])
 """
     assert spark.python(code) == [[[2], True]] * 20

@@ -19,22 +19,24 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /** A read of what changed in a keyed table: its buckets that may have changed, and which of their columns. */
 final class ChangesScan implements Scan, Batch, SupportsReportStatistics {
     /** Takes what a query needs. */
-    static final class Builder
-            implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownCatalystFilters {
-        private final ChangesTable changes;
-        private final List<Expression> filters = new ArrayList<>();
+    static class Builder implements ScanBuilder, SupportsPushDownRequiredColumns {
+        final ChangesTable changes;
+        /** On partition columns. */
+        final List<Expression> filters = new ArrayList<>();
         private StructType required;
 
-        Builder(ChangesTable changes) {
+        private Builder(ChangesTable changes) {
             this.changes = changes;
             this.required = changes.schema();
         }
@@ -44,36 +46,68 @@ final class ChangesScan implements Scan, Batch, SupportsReportStatistics {
             this.required = required;
         }
 
-        /** Spark 3.5 calls this one. All filters are evaluated again: buckets are only skipped by them. */
-        public scala.collection.Seq<Expression> pushFilters(scala.collection.Seq<Expression> filters) {
-            push(Plans.elements(filters));
-            return filters;
+        @Override
+        public Scan build() {
+            return ChangesScan.of(this);
+        }
+    }
+
+    /** Takes conditions as Spark 4 gives them. All are evaluated again: buckets are only skipped by them. */
+    private static final class ByExpressions extends Builder implements SupportsPushDownCatalystFilters {
+        private ByExpressions(ChangesTable changes) {
+            super(changes);
         }
 
-        /** Spark 4 calls this one. */
+        /** Of Spark 3.5, which doesn't call it. */
+        public scala.collection.Seq<Expression> pushFilters(scala.collection.Seq<Expression> given) {
+            return given;
+        }
+
         public scala.collection.immutable.Seq<Expression> pushFilters(
-                scala.collection.immutable.Seq<Expression> filters) {
-            push(Plans.elements(filters));
-            return filters;
-        }
-
-        private void push(List<Object> given) {
-            for (Object each : given) {
+                scala.collection.immutable.Seq<Expression> given) {
+            for (Object each : Plans.elements(given)) {
                 if (PartitionValues.canDecide(changes.table, (Expression) each)) {
                     filters.add((Expression) each);
                 }
             }
+            return given;
         }
 
         @Override
         public org.apache.spark.sql.connector.expressions.filter.Predicate[] pushedFilters() {
             return new org.apache.spark.sql.connector.expressions.filter.Predicate[0];
         }
+    }
+
+    /** Takes conditions as Spark 3.5 gives them. All are evaluated again: buckets are only skipped by them. */
+    private static final class BySourceFilters extends Builder implements SupportsPushDownFilters {
+        private BySourceFilters(ChangesTable changes) {
+            super(changes);
+        }
 
         @Override
-        public Scan build() {
-            return ChangesScan.of(this);
+        public Filter[] pushFilters(Filter[] given) {
+            StructType places = new PartitionValues(changes.table, SparkSession.active()).columns();
+            for (Filter each : given) {
+                Expression place = SourceFilters.over(places, each);
+                if (place != null) {
+                    filters.add(place);
+                }
+            }
+            return given;
         }
+
+        @Override
+        public Filter[] pushedFilters() {
+            return new Filter[0];
+        }
+    }
+
+    /** What builds a read of changes. */
+    static Builder of(ChangesTable changes) {
+        return SourceFilters.areGiven(SparkSession.active())
+                ? new BySourceFilters(changes)
+                : new ByExpressions(changes);
     }
 
     private final LakeTable table;

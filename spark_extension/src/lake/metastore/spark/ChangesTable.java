@@ -212,6 +212,6 @@ final class ChangesTable implements SupportsRead {
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        return new ChangesScan.Builder(this);
+        return ChangesScan.of(this);
     }
 }

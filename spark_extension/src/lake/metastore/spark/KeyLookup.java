@@ -13,6 +13,10 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 
 /**
  * The buckets in which rows can be whose key a query gives, by {@code =} or {@code IN} for each of its columns.
@@ -40,15 +44,42 @@ final class KeyLookup {
         if (!Values.plain(column.dataType()).equals(column.dataType())) {
             return; // by a collation, other texts are equal, too
         }
+        add(((Attribute) column).name(), column.dataType(), values(filter, parts, column));
+    }
+
+    /** The same, in Spark 3.5's form. {@code columns}: of the table. */
+    void add(Filter filter, StructType columns) {
+        String attribute = filter.references().length == 1 ? SourceFilters.column(filter.references()[0]) : null;
+        if (attribute == null || !isKey(attribute)) {
+            return;
+        }
+        Object[] given = new Object[0];
+        if (filter instanceof org.apache.spark.sql.sources.EqualTo) {
+            given = new Object[] {((org.apache.spark.sql.sources.EqualTo) filter).value()};
+        } else if (filter instanceof org.apache.spark.sql.sources.In) {
+            given = ((org.apache.spark.sql.sources.In) filter).values();
+        }
+        for (StructField each : columns.fields()) {
+            if (each.name().equalsIgnoreCase(attribute)) {
+                List<Object> values = new ArrayList<>();
+                for (Object value : given) {
+                    values.add(SourceFilters.literal(value, each.dataType()).value());
+                }
+                add(each.name(), each.dataType(), values);
+            }
+        }
+    }
+
+    private void add(String column, DataType type, List<Object> given) {
         List<byte[]> values = new ArrayList<>();
-        for (Object value : values(filter, parts, column)) {
-            byte[] text = KeyHash.text(value, column.dataType());
+        for (Object value : given) {
+            byte[] text = KeyHash.text(value, type);
             if (text == null) {
                 return;
             }
             values.add(text);
         }
-        String name = ((Attribute) column).name().toLowerCase(Locale.ROOT);
+        String name = column.toLowerCase(Locale.ROOT);
         if (!values.isEmpty() && (!texts.containsKey(name) || values.size() < texts.get(name).size())) {
             texts.put(name, values);
         }
@@ -59,10 +90,22 @@ final class KeyLookup {
         return Plans.refersOnlyTo(filter, this::isKey);
     }
 
+    boolean isOnKey(Filter filter) {
+        for (String each : filter.references()) {
+            String column = SourceFilters.column(each);
+            if (column == null || !isKey(column)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
     private boolean isKey(Expression expression) {
-        return table != null
-                && expression instanceof Attribute
-                && table.key.contains(((Attribute) expression).name().toLowerCase(Locale.ROOT));
+        return expression instanceof Attribute && isKey(((Attribute) expression).name());
+    }
+
+    private boolean isKey(String column) {
+        return table != null && table.key.contains(column.toLowerCase(Locale.ROOT));
     }
 
     /** The values of the column for which the filter can hold; none if that isn't known. */

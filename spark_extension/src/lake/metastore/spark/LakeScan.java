@@ -21,6 +21,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
@@ -39,16 +40,15 @@ import scala.Option;
  */
 final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     /** Takes what a query needs of a table. */
-    static final class Builder
-            implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownCatalystFilters {
-        private final LakeTable table;
+    static class Builder implements ScanBuilder, SupportsPushDownRequiredColumns {
+        final LakeTable table;
         private StructType required;
-        private final List<Expression> partitionFilters = new ArrayList<>();
-        private final List<Filter> dataFilters = new ArrayList<>();
-        private final List<Filter> keyFilters = new ArrayList<>();
-        private final KeyLookup keys;
+        final List<Expression> partitionFilters = new ArrayList<>();
+        final List<Filter> dataFilters = new ArrayList<>();
+        final List<Filter> keyFilters = new ArrayList<>();
+        final KeyLookup keys;
 
-        Builder(LakeTable table) {
+        private Builder(LakeTable table) {
             this.table = table;
             this.keys = new KeyLookup(table.keyed);
             this.required = table.schema();
@@ -59,35 +59,42 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
             this.required = required;
         }
 
-        /** Spark 3.5 calls this one. All filters are evaluated again: files are only skipped by them. */
+        @Override
+        public Scan build() {
+            return new LakeScan(this);
+        }
+    }
+
+    /** Takes conditions as Spark 4 gives them. All are evaluated again: files are only skipped by them. */
+    private static final class ByExpressions extends Builder implements SupportsPushDownCatalystFilters {
+        private ByExpressions(LakeTable table) {
+            super(table);
+        }
+
+        /** Of Spark 3.5, which doesn't call it. */
         public scala.collection.Seq<Expression> pushFilters(scala.collection.Seq<Expression> filters) {
-            push(filters.iterator());
             return filters;
         }
 
-        /** Spark 4 calls this one. */
         public scala.collection.immutable.Seq<Expression> pushFilters(
                 scala.collection.immutable.Seq<Expression> filters) {
-            push(((scala.collection.Iterable<Expression>) filters).iterator());
+            Plans.elements(filters).forEach(each -> push((Expression) each));
             return filters;
         }
 
-        private void push(scala.collection.Iterator<Expression> filters) {
-            while (filters.hasNext()) {
-                Expression filter = filters.next();
-                if (!filter.deterministic() || SubqueryExpression.hasSubquery(filter)) {
-                    continue;
-                }
-                if (PartitionValues.canDecide(table, filter)) {
-                    partitionFilters.add(filter);
-                } else if (!Plans.refersOnlyTo(filter, column -> table.isPartitionedBy(column.name()))) {
-                    keys.add(filter);
-                    Option<Filter> translated = DataSourceStrategy$.MODULE$.translateFilter(filter, true);
-                    if (translated.isDefined()) {
-                        dataFilters.add(translated.get());
-                        if (keys.isOnKey(filter)) {
-                            keyFilters.add(translated.get());
-                        }
+        private void push(Expression filter) {
+            if (!filter.deterministic() || SubqueryExpression.hasSubquery(filter)) {
+                return;
+            }
+            if (PartitionValues.canDecide(table, filter)) {
+                partitionFilters.add(filter);
+            } else if (!Plans.refersOnlyTo(filter, column -> table.isPartitionedBy(column.name()))) {
+                keys.add(filter);
+                Option<Filter> translated = DataSourceStrategy$.MODULE$.translateFilter(filter, true);
+                if (translated.isDefined()) {
+                    dataFilters.add(translated.get());
+                    if (keys.isOnKey(filter)) {
+                        keyFilters.add(translated.get());
                     }
                 }
             }
@@ -97,11 +104,41 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         public org.apache.spark.sql.connector.expressions.filter.Predicate[] pushedFilters() {
             return new org.apache.spark.sql.connector.expressions.filter.Predicate[0];
         }
+    }
+
+    /** Takes conditions as Spark 3.5 gives them. All are evaluated again: files are only skipped by them. */
+    private static final class BySourceFilters extends Builder implements SupportsPushDownFilters {
+        private BySourceFilters(LakeTable table) {
+            super(table);
+        }
 
         @Override
-        public Scan build() {
-            return new LakeScan(this);
+        public Filter[] pushFilters(Filter[] filters) {
+            StructType places = new PartitionValues(table, SparkSession.active()).columns();
+            for (Filter each : filters) {
+                Expression place = SourceFilters.over(places, each);
+                if (place != null) {
+                    partitionFilters.add(place);
+                } else {
+                    keys.add(each, table.schema());
+                    dataFilters.add(each);
+                    if (keys.isOnKey(each)) {
+                        keyFilters.add(each);
+                    }
+                }
+            }
+            return filters;
         }
+
+        @Override
+        public Filter[] pushedFilters() {
+            return new Filter[0];
+        }
+    }
+
+    /** What builds a read of a table. */
+    static Builder of(LakeTable table) {
+        return SourceFilters.areGiven(SparkSession.active()) ? new BySourceFilters(table) : new ByExpressions(table);
     }
 
     private final LakeTable table;

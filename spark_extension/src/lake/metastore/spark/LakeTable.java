@@ -798,7 +798,7 @@ final class LakeTable
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
         LakeTable table = options.getBoolean(Scope.HINT, false) ? includingUncommitted() : this;
-        return new LakeScan.Builder(point.isLatest() ? table.asOf(options) : table);
+        return LakeScan.of(point.isLatest() ? table.asOf(options) : table);
     }
 
     @Override

@@ -207,7 +207,7 @@ final class MicroBatches implements MicroBatchStream {
                 stream.hasChanges
                         ? new Object[] {UTF8String.fromString(Changes.INSERT), position, table.completedAt(position)}
                         : null;
-        return parts((LakeScan) new LakeScan.Builder(read).build(), marks);
+        return parts((LakeScan) LakeScan.of(read).build(), marks);
     }
 
     private List<InputPartition> changes(long after, long upTo) {
