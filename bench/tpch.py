@@ -159,7 +159,7 @@ def _generated(scale: float, home: Path) -> Mapping[str, Path]:
         raise UserError("tpchgen-cli is missing: run tools/setup.sh --spark-connect")
     directory = home / "tpch"
     subprocess.run(
-        [program, "-s", f"{scale:g}", "--format", "parquet", "-o", str(directory)], check=True, capture_output=True
+        [program, "parquet", "-s", f"{scale:g}", f"--output-dir={directory}"], check=True, capture_output=True
     )
     return {name: directory / f"{name}.parquet" for name in KEYS}
 
@@ -186,7 +186,8 @@ def _insert(spark: SparkSession) -> None:
     for table, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
         found = read(spark, f"tpch.{table}").where(_some(1).format(key))
         # TPC-H leaves three of four numbers free for this.
-        write(found.selectExpr(f"{key} + 1000000000 AS {key}", *_others(found.columns, key)), f"tpch.{table}")
+        rows = found.selectExpr(f"{key} + 1000000000 AS {key}", *_others(found.columns, key))
+        write(rows, f"tpch.{table}", operation="upsert")
 
 
 def _delete(spark: SparkSession) -> None:
