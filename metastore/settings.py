@@ -44,7 +44,7 @@ class SettingsError(UsageError):
     """A setting is unknown or has a value that can't be used."""
 
 
-def _default_data_dir() -> Path:
+def default_data_dir() -> Path:
     """Root's data lives where services keep theirs; the embedded Postgres's own user may not enter /root."""
     return Path("/var/lib/metastore") if os.geteuid() == 0 else Path("~/.metastore")
 
@@ -257,7 +257,7 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="Address to listen on; `0.0.0.0` for every interface.")
     port: Port = Field(default=9083, description="Port of the Thrift service; 0 picks a free one.")
     data_dir: Annotated[Path, AfterValidator(_absolute_path)] = Field(
-        default_factory=_default_data_dir,
+        default_factory=default_data_dir,
         description="Directory of what this server keeps: the embedded Postgres, its log, by default the "
         "warehouse. One server at a time.",
         json_schema_extra={"default_text": "`~/.metastore`, as root `/var/lib/metastore`"},
