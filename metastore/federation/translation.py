@@ -10,6 +10,10 @@ from metastore.federation.mapping import Mapping, Place
 from metastore.federation.names import DEFAULT_CATALOG, Name, joined, normal, split
 
 
+EVERY = "*"
+"""In place of a database in requests for events: all of them."""
+
+
 @dataclass(slots=True)
 class Asked:
     """What a request names: databases and catalogs of the front, and the numbers that ids in it are marked with."""
@@ -70,6 +74,8 @@ class _Collecting(_Plain):
         self, catalog: str | None, database: str, *, has_catalog: bool, inherited: str | None
     ) -> tuple[str | None, str]:
         name = parsed(catalog, inherited, database)
+        if name.database == EVERY:
+            return catalog, database
         if name.database:
             self._found.names.append(name)
         else:
@@ -107,7 +113,7 @@ class _ToBackend(_Plain):
         self, catalog: str | None, database: str, *, has_catalog: bool, inherited: str | None
     ) -> tuple[str | None, str]:
         name = parsed(catalog, inherited, database)
-        if self._identity and not database.startswith("@"):
+        if name.database == EVERY or (self._identity and not database.startswith("@")):
             return catalog, database
         there = Name(self._catalog, "") if not name.database else self._there(name)
         if there.catalog == DEFAULT_CATALOG:  # old versions know no catalogs, and `@`
