@@ -146,11 +146,13 @@ class Backend(BaseModel):
 
 class Federation(BaseModel):
     """What applies to all backends. `unreachable`: whether lists of several metastores fail without one of them, or
-    leave it out. `max_reply_bytes`: the longest answer of a backend that isn't passed on in pieces."""
+    leave it out. `list_seconds`: how long such a list waits for each. `max_reply_bytes`: the longest answer that isn't
+    passed on in pieces."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     unreachable: Unreachable = "fail"
+    list_seconds: Seconds = 10.0
     max_reply_bytes: ByteSize = ByteSize(256 << 20)
 
 

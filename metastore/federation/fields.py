@@ -98,9 +98,19 @@ WHOLE = frozenset({"Table"})
 """Structs that hold names in texts of their own kind."""
 
 
-@cache
-def plan(cls: type[Any]) -> Plan:
+def plan(cls: type[Struct]) -> Plan:
     """What is to be visited in the structs of a class."""
+    return _plan(cls)  # type: ignore[arg-type]  # mypy: as unhashable as its instances
+
+
+def names_anything(cls: type[Struct]) -> bool:
+    """Whether structs of a class hold something that `walk` visits."""
+    it = plan(cls)
+    return bool(it.catalog or it.databases or it.qualified or it.write_ids or it.ids or it.transactions or it.parts)
+
+
+@cache
+def _plan(cls: type[Any]) -> Plan:
     name, texts, numbers, parts, catalog = cls.__name__, [], [], [], None
     for entry in cls.thrift_spec:
         if entry is None:
@@ -126,12 +136,6 @@ def plan(cls: type[Any]) -> Plan:
         tuple(parts),
         name in WHOLE,
     )
-
-
-@cache
-def names_anything(cls: type[Any]) -> bool:
-    """Whether structs of a class hold something that `walk` visits."""
-    return _holds_names(cls, frozenset())
 
 
 def classes(kind: int, argument: Any) -> list[type[Struct]]:
@@ -166,7 +170,7 @@ def walk(value: Struct, visitor: Visitor, inherited: str | None = None) -> None:
 
     Lists are replaced, not changed: several structs may share one.
     """
-    it = plan(type(value))  # type: ignore[arg-type]  # mypy: as unhashable as its instances
+    it = plan(type(value))
     catalog = getattr(value, it.catalog) if it.catalog else None
     inherited = _names(value, it, visitor, catalog, inherited)
     for field in it.qualified:

@@ -1,6 +1,7 @@
 """Answers Hive's calls out of several metastores."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -185,9 +186,13 @@ class Request:
         futures = [(backend, self._asking.submit(question, backend)) for backend in backends]
         found: list[tuple[str, T]] = []
         missing: list[tuple[str, BackendError]] = []
+        deadline = time.monotonic() + self.mapping.configuration.federation.list_seconds
         for backend, future in futures:
             try:
-                found.append((backend, future.result()))
+                found.append((backend, future.result(max(0.0, deadline - time.monotonic()))))
+            except TimeoutError:
+                future.cancel()
+                missing.append((backend, self._too_slow(backend)))
             except BackendError as error:
                 missing.append((backend, error))
         if missing:
@@ -198,6 +203,11 @@ class Request:
                 log.warning("a list comes without a backend", backend=backend, reason=str(reason))
                 self._tell_left_out(backend)
         return found
+
+    def _too_slow(self, backend: str) -> BackendError:
+        reason = f"no answer within {self.mapping.configuration.federation.list_seconds:g} s"
+        self._pools[backend].failed(reason)
+        return Unreachable(backend, reason)
 
     def databases(self, backend: str) -> list[tuple[Name, Name]]:
         """The databases of a backend that have a name in the front: that name, and the one there."""
@@ -243,7 +253,7 @@ class Request:
             kind_of_error = error.type
             encoded = binary.encode_application_exception(kind_of_error, text)
             return Reply(binary.EXCEPTION, iter((encoded,)), "application error", backend)
-        if body[1:3] in (b"", _SUCCESS) and not names_anything(method.result):  # type: ignore[arg-type]
+        if body[1:3] in (b"", _SUCCESS) and not names_anything(method.result):
             return Reply(binary.REPLY, iter((body,)), "ok", backend)
         result = self._decoded(backend, method, body)
         outcome = self._outcome(method, result, backend)

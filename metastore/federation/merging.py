@@ -63,7 +63,9 @@ def get_databases_req(request: Request, asked: GetDatabaseObjectsRequest | None)
         ]
 
     found = request.of_all(of, sorted({place.backend for place in places.values()}))
-    return GetDatabaseObjectsResponse(sorted((each for _, some in found for each in some), key=lambda each: each.name or ""))
+    return GetDatabaseObjectsResponse(
+        sorted((each for _, some in found for each in some), key=lambda each: each.name or "")
+    )
 
 
 @_merges

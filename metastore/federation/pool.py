@@ -52,7 +52,6 @@ class Pool:
         self._open = 0  # connections, idle, in use or being opened
         self._failures = 0
         self._down_until = 0.0
-        self._probing = False
         self._closed = False
         self._answered = time.monotonic()
         self.state: State = "unused"
@@ -68,6 +67,7 @@ class Pool:
         stale: list[Relay] = []
         try:
             with self._changed:
+                self._enter()
                 while (relay := self._free(identity, fresh, stale)) is None and self._open >= self.settings.connections:
                     self._wait(deadline)
                 if relay is not None:
@@ -104,14 +104,13 @@ class Pool:
                 log.info("a backend answers again", backend=self.backend)
             self.state, self.trouble = "up", ""
             self._answered = time.monotonic()
-            self._failures, self._down_until, self._probing = 0, 0.0, False
+            self._failures, self._down_until = 0, 0.0
 
     def failed(self, reason: str) -> None:
         """The backend has not answered. After some times in a row it is left alone for a while."""
         with self._changed:
             self._failures += 1
-            probing, self._probing = self._probing, False
-            if self._failures >= self.settings.failures or probing:
+            if self._failures >= self.settings.failures:
                 self._down_until = time.monotonic() + self.settings.pause_seconds
                 if self.state != "down":
                     log.warning("a backend is down", backend=self.backend, reason=reason)
@@ -132,7 +131,6 @@ class Pool:
 
     def _free(self, identity: Identity, fresh: bool, stale: list[Relay]) -> Relay | None:
         """An idle connection of the same identity. If there is none, one of another makes room for a new one."""
-        self._check_up()
         relay = None if fresh else self._idle_one(identity, stale)
         if relay is None and self._open >= self.settings.connections and self._idle:
             other, _ = self._idle.popitem(last=False)
@@ -147,13 +145,17 @@ class Pool:
         if now >= deadline or now - self._answered > SILENT_SECONDS:
             raise Busy(self.backend, self.settings.connections, now - self._answered)
         self._changed.wait(min(deadline - now, SILENT_SECONDS))
+        if now < self._down_until:
+            raise Unreachable(self.backend, self.trouble)
 
-    def _check_up(self) -> None:
-        """Raises Unreachable while the backend is left alone. When that is over, one call tries it for all."""
-        if self._down_until and not self._closed:
-            if time.monotonic() < self._down_until or self._probing:
-                raise Unreachable(self.backend, self.trouble)
-            self._probing = True
+    def _enter(self) -> None:
+        """Raises Unreachable while the backend is left alone. After each pause one call tries it for all."""
+        if not self._down_until:
+            return
+        now = time.monotonic()
+        if now < self._down_until:
+            raise Unreachable(self.backend, self.trouble)
+        self._down_until = now + self.settings.pause_seconds
 
     def _idle_one(self, identity: Identity, stale: list[Relay]) -> Relay | None:
         for relay in reversed([each for each, whose in self._idle.items() if whose == identity]):
@@ -178,10 +180,8 @@ class Pool:
                     limit=self._limit,
                 )
             except (LoginRefused, BadLogin) as error:
-                self.succeeded() if isinstance(error, LoginRefused) else self._not_probing()
-                raise MetaException(
-                    f"backend {self.backend} doesn't let the front in for its caller: {error}"
-                ) from None
+                text = f"backend {self.backend} doesn't let the front in for its caller: {error}"
+                raise MetaException(text) from None
             except (TException, OSError) as error:
                 reason = f"{uri}: {error}"
                 continue
@@ -191,7 +191,6 @@ class Pool:
             except (TException, OSError, ValueError, EOFError) as error:
                 relay.close()
                 if isinstance(error, MetaException):
-                    self._not_probing()
                     raise
                 reason = f"{uri}: {error}"
                 continue
@@ -199,18 +198,15 @@ class Pool:
         self.failed(reason)
         raise Unreachable(self.backend, reason)
 
-    def _not_probing(self) -> None:
-        with self._changed:
-            self._probing = False
-
     def _introduce(self, relay: Relay, identity: Identity) -> None:
         if identity.user is not None and not self.settings.proves:
             simple(relay, "set_ugi", identity.user, list(identity.groups))
         for key, value in identity.settings:
             try:
                 simple(relay, "setMetaConf", key, value)
-            except MetaException as error:  # one that another backend knows
-                log.debug("a backend doesn't know a setting", backend=self.backend, key=key, error=str(error))
+            except MetaException:
+                if _knows(relay, key):
+                    raise  # the value is none, and what follows would be answered as without it
 
 
 def simple(relay: Relay, name: str, *values: object) -> object:
@@ -226,6 +222,15 @@ def simple(relay: Relay, name: str, *values: object) -> object:
         if (raised := getattr(result, field)) is not None:
             raise raised
     return getattr(result, "success", None)
+
+
+def _knows(relay: Relay, key: str) -> bool:
+    """Whether a metastore has a setting, which clients may set: another one behind the front may have it."""
+    try:
+        simple(relay, "getMetaConf", key)
+    except MetaException:
+        return False
+    return True
 
 
 def application_error(body: bytes) -> TApplicationException:

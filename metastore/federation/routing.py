@@ -1,5 +1,6 @@
 """Which backend a request is for, and which requests are for none."""
 
+from lake.protocol.generated import fb303_service, hive_metastore_service
 from lake.protocol.hive import MetaException, NoSuchObjectException, UnknownDBException
 from lake.protocol.method import Method
 from lake.protocol.services import OWN_METHODS
@@ -36,8 +37,14 @@ REFUSED = {
 }  # fmt: skip
 """Methods that the front never answers, and why."""
 
-RELEASING = frozenset({"heartbeat", "heartbeat_txn_range", "unlock", "abort_txn", "abort_txns"})
-"""What a reader needs after it has locked: changes that read-only backends take as well."""
+OF_READERS = frozenset({
+    "open_txns", "lock", "check_lock", "heartbeat", "heartbeat_txn_range", "unlock", "commit_txn", "abort_txn",
+    "abort_txns",
+})  # fmt: skip
+"""Changes that readers make, too: what is read-only takes them."""
+
+
+_PASSED_ON = frozenset(method.name for service in (hive_metastore_service, fb303_service) for method in service.METHODS)
 
 
 class Refused(Exception):
@@ -51,6 +58,8 @@ def refusal(name: str) -> str | None:
             f"{name} is not passed on by a front: lake tables' own calls go to the lake metastore itself. `metastore"
             " federate explain` says which it is"
         )
+    if name not in _PASSED_ON:
+        return f"{name} is not passed on by a front: Hudi's own calls go to the metastore itself"
     return REFUSED.get(name)
 
 
@@ -94,7 +103,7 @@ def nameless(mapping: Mapping, method: str, selected: str | None) -> str:
 
 def check_writable(mapping: Mapping, method: str, asked: Asked, backend: str) -> None:
     """Raises Refused if the request would change what the front may only read."""
-    if method in RELEASING:
+    if method in OF_READERS:
         return
     settings = mapping.backends[backend]
     for name in asked.names:

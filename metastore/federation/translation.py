@@ -9,7 +9,6 @@ from metastore.federation.fields import Hidden, walk
 from metastore.federation.mapping import Mapping, Place
 from metastore.federation.names import DEFAULT_CATALOG, Name, joined, normal, split
 
-
 EVERY = "*"
 """In place of a database in requests for events: all of them."""
 

@@ -1,4 +1,4 @@
-"""Replies that are read while they arrive, in pieces of any size, keep their bytes; renamed partitions all but the names."""
+"""Replies that are read while they arrive keep their bytes; renamed partitions keep all but the names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from tests.lake.protocol.wire_values import structs
 
 LIMIT = 1 << 20
 UNKNOWN = b"\x0b\x03\xe7\x00\x00\x00\x03new"  # a field of a newer version
-PARTITIONS = st.lists(structs(Partition), max_size=5)  # type: ignore[arg-type]
+PARTITIONS = st.lists(structs(Partition), max_size=5)
 SIZES = st.integers(1, 40)
 TEXTS = st.text(max_size=5)
 
@@ -92,7 +92,9 @@ def _with_unknown(partition: Partition, first: bool) -> bytes:
     if not first:
         return binary.encode(partition)[:-1] + UNKNOWN + binary.STOP
     names = ("dbName", "tableName", "catName")
-    head = binary.encode_fields(Partition(dbName=partition.dbName, tableName=partition.tableName, catName=partition.catName))
+    head = binary.encode_fields(
+        Partition(dbName=partition.dbName, tableName=partition.tableName, catName=partition.catName)
+    )
     return head + binary.encode_fields(partition, without=names) + UNKNOWN + binary.STOP
 
 

@@ -1,4 +1,4 @@
-"""Which fields hold names: nothing in the IDL that may be one is forgotten, and renaming there and back changes nothing."""
+"""Which fields hold names: none in the IDL is forgotten, and renaming there and back changes nothing."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +10,13 @@ from thrift.Thrift import TType
 
 from lake.protocol.generated import hive_metastore_service
 from lake.protocol.hive import (
+    AddPartitionsRequest,
     Database,
+    GetTableRequest,
     HiveObjectRef,
     LockComponent,
     LockRequest,
+    LockResponse,
     MetaException,
     Partition,
     SQLForeignKey,
@@ -37,6 +40,12 @@ OTHERS = {
     ("Database", "remote_dbname"), ("CreateDatabaseRequest", "remote_dbname"), ("get_table_meta_args", "db_patterns"),
     ("TableValidWriteIds", "abortedBits"), ("GetOpenTxnsResponse", "abortedBits"),
 }  # fmt: skip
+
+
+def call(name: str, *values: Any, **named: Any) -> Any:
+    """The arguments of a call."""
+    cls: Any = METHODS[name].args
+    return cls(*values, **named)
 
 
 def structs() -> Iterator[type[Struct]]:
@@ -125,8 +134,9 @@ def _child(value: Any, cls: type[Struct], name: str) -> tuple[Any, Any, bool]:
 
 
 def _item(made: list[Any], cls: type[Struct]) -> Struct:
-    made.append(cls())
-    return made[-1]
+    item = cls()
+    made.append(item)
+    return item
 
 
 FRONT = mapping(
@@ -158,7 +168,7 @@ def _filled(cls: type[Struct], name: Name, depth: int) -> Struct:
     value = cls()
     it = fields.plan(cls)
     for field in it.databases:
-        setattr(value, field, name.database if it.catalog or name.catalog == "hive" else name.database)
+        setattr(value, field, name.database)
     if it.catalog:
         setattr(value, it.catalog, name.catalog)
     elif name.catalog != "hive":
@@ -180,29 +190,28 @@ def _filled(cls: type[Struct], name: Name, depth: int) -> Struct:
 
 def test_all_names_of_a_request_count() -> None:
     key = SQLForeignKey(pktable_db="eu_a", fktable_db="b", catName="hive")
-    found = asked(METHODS["create_table_with_constraints"].args(tbl=Table(dbName="c"), foreignKeys=[key]))
+    found = asked(call("create_table_with_constraints", tbl=Table(dbName="c"), foreignKeys=[key]))
     assert set(map(str, found.names)) == {"eu_a", "b", "c"}
-    found = asked(METHODS["grant_privileges"].args())
+    found = asked(call("grant_privileges"))
     assert not found.names
     ref = HiveObjectRef(dbName="@region#Sales")
-    assert asked(METHODS["get_privilege_set"].args(ref)).names == [Name("region", "sales")]
+    assert asked(call("get_privilege_set", ref)).names == [Name("region", "sales")]
 
 
 def test_partitions_inherit_the_catalog_of_their_request() -> None:
-    request = METHODS["add_partitions_req"].args.thrift_spec[1][3][0](  # type: ignore[index]
-        dbName="sales", catName="region", parts=[Partition(dbName="sales")]
-    )
-    arguments = METHODS["add_partitions_req"].args(request)
+    request = AddPartitionsRequest(dbName="sales", catName="region", parts=[Partition(dbName="sales")])
+    arguments = call("add_partitions_req", request)
     assert set(asked(arguments).names) == {Name("region", "sales")}
     to_backend(arguments, FRONT, "region")
+    assert request.parts is not None
     assert (request.catName, request.parts[0].dbName) == ("hive", "sales")
 
 
 def test_an_old_backend_gets_no_catalog_in_a_name() -> None:
-    arguments = METHODS["get_table"].args("@region#Sales", "t")
+    arguments = call("get_table", "@region#Sales", "t")
     to_backend(arguments, FRONT, "region")
     assert arguments.dbname == "sales"
-    arguments = METHODS["get_table"].args("@hive#sales", "t")
+    arguments = call("get_table", "@hive#sales", "t")
     to_backend(arguments, FRONT, "main")
     assert arguments.dbname == "sales"
 
@@ -226,9 +235,7 @@ def test_lists_of_write_ids_begin_with_a_name() -> None:
     ids = TableValidWriteIds(fullTableName="hr.t")
     to_front(ids, FRONT, "eu")
     assert ids.fullTableName == "people.t"
-    arguments = METHODS["get_table_req"].args.thrift_spec[1][3][0](  # type: ignore[index]
-        dbName="people", tblName="t", validWriteIdList="people.t:5:9223372036854775807::"
-    )
+    arguments = GetTableRequest(dbName="people", tblName="t", validWriteIdList="people.t:5:9223372036854775807::")
     to_backend(arguments, FRONT, "eu")
     assert arguments.validWriteIdList == "hr.t:5:9223372036854775807::"
 
@@ -248,8 +255,8 @@ def test_ids_carry_their_backend(number: int, identifier: int) -> None:
 
 def test_an_id_that_cant_be_marked_is_refused() -> None:
     nameless = mapping(main={"primary": True}, eu={"prefix": "eu_"})
-    response = METHODS["lock"].result.thrift_spec[0][3][0](lockid=7)  # type: ignore[index]
-    with pytest.raises(MetaException, match="give backends.eu a number"):
+    response = LockResponse(lockid=7)
+    with pytest.raises(MetaException, match=r"give backends\.eu a number"):
         to_front(response, nameless, "eu")
     to_front(response, FRONT, "eu")
     assert response.lockid == 3 << 48 | 7

@@ -17,7 +17,8 @@ PREFIXES = st.sampled_from(["", "a", "a_", "ab", "b_", "b"])
 
 
 def mapping(**backends: Any) -> Mapping:
-    return Mapping(Configuration(backends={name: {"uris": URI, **values} for name, values in backends.items()}))
+    values = {name: {"uris": URI, **each} for name, each in backends.items()}
+    return Mapping(Configuration.model_validate({"backends": values}))
 
 
 def place(of: Mapping, name: str) -> tuple[str, str] | None:

@@ -28,7 +28,8 @@ def eu(name: str) -> str:
             "WITH sales AS (SELECT 1 AS t) SELECT sales.t FROM sales",
         ),
         (
-            "SELECT (SELECT max(x) FROM a.b) FROM (SELECT 1 UNION ALL SELECT x FROM c.d) e WHERE x IN (SELECT y FROM f.g)",
+            "SELECT (SELECT max(x) FROM a.b) FROM (SELECT 1 UNION ALL SELECT x FROM c.d) e"
+            " WHERE x IN (SELECT y FROM f.g)",
             "SELECT (SELECT max(x) FROM eu_a.b) FROM (SELECT 1 UNION ALL SELECT x FROM eu_c.d) e"
             " WHERE x IN (SELECT y FROM eu_f.g)",
         ),
