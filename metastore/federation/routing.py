@@ -91,7 +91,8 @@ def nameless(mapping: Mapping, method: str, selected: str | None) -> str:
     """The backend of a request that names nothing. Raises Refused."""
     if selected is not None and selected in mapping.backends:
         return selected
-    if method in OF_PRIMARY and mapping.primary is not None:
+    if len(mapping.backends) == 1 or (method in OF_PRIMARY and mapping.primary is not None):
+        assert mapping.primary is not None
         return mapping.primary
     known = ", ".join(mapping.backends)
     more = ", or mark one as primary in the front's file" if method in OF_PRIMARY else ""

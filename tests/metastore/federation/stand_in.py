@@ -106,7 +106,7 @@ def _arguments(protocol: TBinaryProtocol, cls: Any) -> list[Any]:
 
 
 class FrontServer(MetastoreServer):
-    """`metastore federate` with one worker. `backends`: by name their settings as TOML; `more`: the rest of the file."""
+    """`metastore federate` with one worker. `backends`: by name their settings as TOML; `more`: the rest."""
 
     command = "federate"
     from_template = False
