@@ -137,6 +137,7 @@ class Request:
         """
         asked = translation.asked(arguments)
         backend = routing.backend_of(self.mapping, method, asked, self.who.selected)
+        routing.check_own(self.mapping, method.name, backend)
         if self._changes(method.name):
             routing.check_writable(self.mapping, method.name, asked, backend)
         return self.pass_on(backend, method, arguments, named=bool(asked.names))

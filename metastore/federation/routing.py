@@ -47,24 +47,27 @@ OF_READERS = frozenset({
 _PASSED_ON = frozenset(method.name for service in (hive_metastore_service, fb303_service) for method in service.METHODS)
 
 
+_OF_CONNECTION = frozenset({"lake_begin_request", "lake_end_request"})
+_ASK_ITSELF = "send it to the lake metastore itself; `metastore federate explain` says which it is"
+
+
 class Refused(Exception):
     """The front doesn't do that. The text says what to do instead."""
 
 
 def refusal(name: str) -> str | None:
     """Why the front never answers a method; None if it may."""
-    if name.startswith(OWN_METHODS):
-        return (
-            f"{name} is not passed on by a front: lake tables' own calls go to the lake metastore itself. `metastore"
-            " federate explain` says which it is"
-        )
-    if name not in _PASSED_ON:
+    if name in _OF_CONNECTION:
+        return f"{name} is about a connection, and a front has others to its backends: {_ASK_ITSELF}"
+    if name not in _PASSED_ON and not name.startswith(OWN_METHODS):
         return f"{name} is not passed on by a front: Hudi's own calls go to the metastore itself"
     return REFUSED.get(name)
 
 
 def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | None) -> str:
     """The backend that all of a request is about.
+
+    Calls of lake metastores alone have to name it: those that wait for events would keep connections that all share.
 
     Raises Refused, and the exception of the method for a database that no backend has.
     """
@@ -84,6 +87,8 @@ def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | N
         )
     if found:
         return next(iter(found))
+    if method.name.startswith(OWN_METHODS):
+        raise Refused(f"{method.name} names no table, so a front doesn't pass it on: {_ASK_ITSELF}")
     return nameless(mapping, method.name, selected)
 
 
@@ -100,6 +105,18 @@ def nameless(mapping: Mapping, method: str, selected: str | None) -> str:
         f"{method} names no database, so a front of several metastores can't tell which one it is for: select one first"
         f" by set metaconf:{SELECTED}=… (one of {known}), ask the backend itself{more}"
     )
+
+
+def check_own(mapping: Mapping, method: str, backend: str) -> None:
+    """Raises Refused for a call of lake metastores alone to a backend that has other names than the front.
+
+    Texts in its answer may have the backend's.
+    """
+    if method.startswith(OWN_METHODS) and not mapping.is_identity(backend):
+        raise Refused(
+            f"a front passes {method} on only where databases have the names of their own metastore, and those of"
+            f" backend {backend} have others: {_ASK_ITSELF}"
+        )
 
 
 def check_writable(mapping: Mapping, method: str, asked: Asked, backend: str) -> None:

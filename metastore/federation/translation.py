@@ -186,7 +186,7 @@ class _ToFront(_Plain):
         return (name.catalog if catalog is not None or name.catalog != DEFAULT_CATALOG else None), name.database
 
     def catalog(self, catalog: str) -> str:
-        return self._mapping.backends[self._backend].catalog
+        return self._mapping.backends[self._backend].catalog if normal(catalog) == self._default else catalog
 
     def qualified(self, name: str) -> str:
         there, table = _qualified(name)

@@ -39,6 +39,7 @@ from lake.protocol.hive import (
     SQLForeignKey,
     UnlockRequest,
 )
+from lake.protocol.lake import ListPartitionsRequest, ReadEventsRequest, RequestKey, TableReference
 from lake.protocol.struct import ExceptionStruct, Struct
 from metastore.federation.identifiers import number_of
 from tests.metastore.federation.stand_in import FrontServer
@@ -260,8 +261,12 @@ def test_what_names_nothing_is_refused_until_a_backend_is_selected(client: Thrif
 def test_what_a_front_never_does(client: ThriftClient) -> None:
     with pytest.raises(MetaException, match="clients log in to the front"):
         client.get_delegation_token("me", "you")
-    with pytest.raises((TApplicationException, MetaException), match="go to the lake metastore itself"):
-        client.lake_list_tables()
+    with pytest.raises((TApplicationException, MetaException), match="names no table, so a front doesn't pass it on"):
+        client.lake_read_events(ReadEventsRequest(after=0))
+    with pytest.raises((TApplicationException, MetaException), match="have the names of their own metastore"):
+        client.lake_get_watermark(TableReference(database="eu_default", table="t"))
+    with pytest.raises((TApplicationException, MetaException), match="is about a connection"):
+        client.lake_begin_request(RequestKey())
     with pytest.raises((TApplicationException, ExceptionStruct), match="Hudi's own calls"):
         client.createNewInstantTime("d", "t")
 
@@ -291,6 +296,8 @@ def test_uncommitted_partitions_by_name(client: ThriftClient, name: str) -> None
     client.add_partition(builders.partition(name, "t", "1", parameters={"commit": "false"}))
     assert client.get_partitions(name, "t", -1) == []
     assert len(client.get_partitions(name, "t@includeuncommit", -1)) == 1
+    listed = client.lake_list_partitions(ListPartitionsRequest(TableReference(database=name, table="t")))
+    assert [each.name for each in listed.partitions] == ["a=1"]
     client.drop_database(name, True, True)
 
 
