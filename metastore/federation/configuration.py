@@ -128,7 +128,9 @@ class Backend(BaseModel):
         return self.user is not None or self.kerberos_principal is not None
 
     def login(self, caller: str | None) -> Login:
-        """How the front logs in for a caller. Raises BadLogin."""
+        """How the front logs in for a caller. Raises BadLogin, also for a caller without a name."""
+        if self.proves and caller is None:
+            raise BadLogin("the front acts as its callers there, and this one has not said who it is")
         password = None
         if self.password_file is not None:
             try:

@@ -23,7 +23,8 @@ DATABASES = frozenset({
 DATABASES_IN = frozenset({
     ("Database", "name"), ("get_database_args", "name"), ("drop_database_args", "name"), ("GetDatabaseRequest", "name"),
     ("DropDatabaseRequest", "name"), ("WriteNotificationLogRequest", "db"), ("WriteNotificationLogBatchRequest", "db"),
-    ("WriteEventInfo", "database"), ("ReplLastIdInfo", "database"), ("GetTablesExtRequest", "database"), ("TableReference", "database"),
+    ("WriteEventInfo", "database"), ("ReplLastIdInfo", "database"), ("GetTablesExtRequest", "database"),
+    ("TableReference", "database"),
 })  # fmt: skip
 """The other ones, with their structs."""
 

@@ -24,7 +24,7 @@ from metastore.federation import routing, translation
 from metastore.federation.errors import BackendError, Unknown, Unreachable
 from metastore.federation.fields import Hidden, names_anything
 from metastore.federation.mapping import Mapping
-from metastore.federation.names import Name
+from metastore.federation.names import Name, normal
 from metastore.federation.pool import Identity, Pool, application_error
 from metastore.federation.routing import Refused
 
@@ -98,9 +98,10 @@ class Front:
                 if id(pool) not in kept:
                     pool.close()
 
-    def states(self) -> dict[str, tuple[str, str]]:
-        """By backend its state as this worker knows it, and why it is down."""
-        return {backend: (pool.state, pool.trouble) for backend, pool in self._backends.pools.items()}
+    @property
+    def pools(self) -> dict[str, Pool]:
+        """By backend what this worker knows of it."""
+        return self._backends.pools
 
     def close(self) -> None:
         for pool in self._backends.pools.values():
@@ -217,7 +218,12 @@ class Request:
             found = self.ask(backend, "get_all_databases")
         else:
             found = self.ask(backend, "get_databases", f"@{there}#*")
-        pairs = ((self.mapping.name(backend, Name(there, each)), Name(there, each)) for each in found or ())
+        names = [Name(there, normal(each)) for each in found or ()]
+        pairs = [(self.mapping.name(backend, each), each) for each in names]
+        admits = self.mapping.backends[backend].admits
+        self._pools[backend].hides(
+            frozenset(own.database for front, own in pairs if front is None and admits(own.database))
+        )
         return [(front, own) for front, own in pairs if front is not None]
 
     def translated(self, backend: str, value: T) -> T:

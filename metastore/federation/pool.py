@@ -57,6 +57,8 @@ class Pool:
         self.state: State = "unused"
         self.trouble = ""
         """Why the backend is down."""
+        self.hidden: frozenset[str] = frozenset()
+        """Its databases whose names mean other places, as of the last list."""
 
     def take(self, identity: Identity, *, fresh: bool = False) -> Relay:
         """A connection for one call, to be given back. `fresh`: one that was not used before.
@@ -116,6 +118,12 @@ class Pool:
                     log.warning("a backend is down", backend=self.backend, reason=reason)
                 self.state, self.trouble = "down", reason
                 self._changed.notify_all()
+
+    def hides(self, databases: frozenset[str]) -> None:
+        """Notes which databases of the backend can't be reached, since their names mean other places."""
+        if new := databases - self.hidden:
+            log.warning("databases can't be reached, their names mean others", backend=self.backend, names=sorted(new))
+        self.hidden = databases
 
     def close(self) -> None:
         """Closes the idle connections; those in use are closed after their calls."""

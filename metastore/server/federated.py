@@ -53,6 +53,7 @@ LOOK_SECONDS = 0.5
 """How often a worker looks whether the file was changed."""
 
 _NAME = "metastore front"
+_SHOWN = 20  # hidden databases of a backend
 _OWN = frozenset({"set_ugi", "setOption", "getCpuProfile", "reinitialize", "shutdown", "flushCache"})
 """Methods whose handlers need no metastore."""
 
@@ -97,8 +98,8 @@ def _watch(front: Front, file: Path, ended: threading.Event) -> None:
     """Takes the file again whenever it was changed. One that can't be used changes nothing."""
     before = _content(file)
     while not ended.wait(LOOK_SECONDS):
-        for backend, (state, _) in front.states().items():
-            metrics.federation_backend(backend, down=state == "down")
+        for backend, pool in front.pools.items():
+            metrics.federation_backend(backend, down=pool.state == "down")
         now = _content(file)
         if now is None or now == before:
             continue
@@ -244,8 +245,11 @@ def _known_settings(request: FrontRequest, key: str | None) -> list[Any]:
 def _status(front: Front) -> str:
     """A line for each backend."""
     lines = []
-    for backend, (state, trouble) in front.states().items():
-        lines.append(f"{backend}: {state}" + (f", {trouble}" if trouble else ""))
+    for backend, pool in front.pools.items():
+        line = f"{backend}: {pool.state}" + (f", {pool.trouble}" if pool.trouble else "")
+        if pool.hidden:
+            line += f"; hidden, since their names mean others: {', '.join(sorted(pool.hidden)[:_SHOWN])}"
+        lines.append(line)
     return "\n".join(lines)
 
 

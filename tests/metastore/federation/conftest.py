@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from tests.metastore.federation.stand_in import FrontServer
+from tests.support.front import FrontServer
 from tests.support.reference import HiveReference
 from tests.support.server import MetastoreServer
 

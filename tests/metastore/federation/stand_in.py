@@ -1,11 +1,10 @@
-"""Backends that do what a test says, and fronts before real ones."""
+"""Backends that do what a test says."""
 
 import socket
 import socketserver
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Self
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -13,7 +12,6 @@ from thrift.transport.TTransport import TFileObjectTransport, TTransportExceptio
 
 from lake.protocol.codec import binary
 from lake.protocol.services import METHODS
-from tests.support.server import MetastoreServer
 
 
 class HangUp(Exception):
@@ -103,23 +101,3 @@ def _arguments(protocol: TBinaryProtocol, cls: Any) -> list[Any]:
         setattr(value, spec[2], part)
         protocol.readFieldEnd()
     return [getattr(value, entry[2]) for entry in cls.thrift_spec if entry is not None]
-
-
-class FrontServer(MetastoreServer):
-    """`metastore federate` with one worker. `backends`: by name their settings as TOML; `more`: the rest."""
-
-    command = "federate"
-    from_template = False
-
-    def __init__(self, directory: Path, backends: Mapping[str, str], *options: str, more: str = "") -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self.file = directory / "federation.toml"
-        self.write(backends, more)
-        super().__init__(directory / "data", "--config", str(self.file), "--workers", "1", *options)
-
-    def write(self, backends: Mapping[str, str], more: str = "") -> None:
-        """Writes the file again."""
-        parts = [more, *(f"[backends.{name}]\n{text}" for name, text in backends.items())]
-        new = self.file.with_suffix(".new")
-        new.write_text("\n".join(parts))
-        new.replace(self.file)

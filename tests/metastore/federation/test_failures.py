@@ -11,8 +11,9 @@ import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import Database, MetaException, Table
-from tests.metastore.federation.stand_in import FrontServer, HangUp, StandIn
+from tests.metastore.federation.stand_in import HangUp, StandIn
 from tests.support import builders
+from tests.support.front import FrontServer
 from tests.support.waiting import wait_until
 
 DEAD = "thrift://127.0.0.1:1"  # nobody listens there
