@@ -25,6 +25,7 @@ BENCHMARKS = {
     "pipeline": "layers of tables: increments beside the full computation (half an hour; `--rows 500000` five)",
     "capture": "rows of ten columns from a Postgres into a raw table, by the log and by a snapshot (a minute)",
     "iceberg": "Iceberg's REST catalog beside Iceberg's reference server (five minutes)",
+    "federation": "a front of several metastores: calls, long replies, a backend that hangs (a minute)",
     "lake": "keyed tables beside Hudi's, on the same Spark 3.5 (forty minutes; `--rows 200000` ten)",
 }
 """What there is, by the module's name (`-` for `_`); each has a function `run(options)` that returns a Report."""
