@@ -115,7 +115,7 @@ def _calls(report: Report, ways: list[tuple[str, MetastoreServer, str]], sizes: 
 def _partitions(report: Report, ways: list[tuple[str, MetastoreServer, str]], sizes: Sizes, rounds: int) -> None:
     section = report.section(
         "Long replies",
-        f"All {sizes.partitions:,} partitions of {COLUMNS} columns, until the last byte. Memory: what the front's worker"
+        f"All {sizes.partitions:,} partitions of {COLUMNS} columns, to the last byte. Memory: what the front's worker"
         " takes more at its highest than before.",
     )
     rates: dict[str, list[float]] = {name: [] for name, _, _ in ways}
