@@ -158,7 +158,7 @@ class Request:
         translation.to_backend(arguments, self.mapping, backend)
         encoded = binary.encode(arguments)
         pool = self._pools[backend]
-        exchange = _Exchange(pool, self.who.identity, method, encoded, resend=not self._changes(method.name))
+        exchange = Exchange(pool, self.who.identity, method, encoded, resend=not self._changes(method.name))
         reader = exchange.begin()
         return self._reply(exchange, reader, backend, method)
 
@@ -169,7 +169,7 @@ class Request:
         """
         method = METHODS[name]
         encoded = binary.encode(method.args(*values))
-        exchange = _Exchange(self._pools[backend], self.who.identity, method, encoded, resend=True)
+        exchange = Exchange(self._pools[backend], self.who.identity, method, encoded, resend=True)
         reader = exchange.begin()
         kind, body = exchange.whole(reader)
         if kind == TMessageType.EXCEPTION:
@@ -250,7 +250,7 @@ class Request:
         except UnicodeDecodeError:
             raise Refused(f"the answer of backend {backend} has a text that is not UTF-8") from None
 
-    def _reply(self, exchange: "_Exchange", reader: ReplyReader, backend: str, method: Method) -> Reply:
+    def _reply(self, exchange: "Exchange", reader: ReplyReader, backend: str, method: Method) -> Reply:
         if exchange.kind == TMessageType.REPLY and exchange.reads(lambda: reader.begins_partitions(method.result)):
             return Reply(binary.REPLY, exchange.partitions(reader, self._rename(backend)), "ok", backend)
         kind, body = exchange.whole(reader)
@@ -302,7 +302,7 @@ class Request:
         return rename
 
 
-class _Exchange:
+class Exchange:
     """One call to a backend and its reply."""
 
     def __init__(self, pool: Pool, identity: Identity, method: Method, arguments: bytes, *, resend: bool) -> None:

@@ -34,22 +34,22 @@ class StandIn:
             def handle(self) -> None:
                 stand_in.connections += 1
                 stand_in._open.add(self.connection)
-                number = stand_in.connections
+                try:
+                    self._serve(stand_in.connections)
+                except (HangUp, TTransportException, EOFError, OSError):
+                    pass
+                finally:
+                    stand_in._open.discard(self.connection)
+
+            def _serve(self, number: int) -> None:
                 protocol = TBinaryProtocol(TFileObjectTransport(self.rfile))
                 while True:
-                    try:
-                        name, _, sequence = protocol.readMessageBegin()
-                        method = METHODS[name]
-                        values = _arguments(protocol, method.args)
-                    except (TTransportException, EOFError, OSError):
-                        stand_in._open.discard(self.connection)
-                        return
+                    name, _, sequence = protocol.readMessageBegin()
+                    method = METHODS[name]
+                    values = _arguments(protocol, method.args)
                     stand_in.calls.append((number, name, values))
-                    try:
-                        made = (lambda *_: []) if name == "set_ugi" and name not in answers else answers[name]
-                        value = made(*values)
-                    except HangUp:
-                        return
+                    made = (lambda *_: []) if name == "set_ugi" and name not in answers else answers[name]
+                    value = made(*values)
                     body = b"\0" if value is None else binary.encode_result("success", value, method.result)
                     self.wfile.write(binary.message_header(name, binary.REPLY, sequence) + body)
 
