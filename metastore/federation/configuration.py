@@ -62,12 +62,13 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 class Backend(BaseModel):
     """One metastore behind the front.
 
-    `uris`: servers of one metastore, tried in turn. `prefix`: what stands before its databases' names; `catalog`: in
-    which catalog they appear, `backend_catalog`: in which they are. `rename`: a name of the front, and the database
-    that it means; that one loses its other name. `allow`, `deny`: patterns of the backend's own names, with `*`.
-    `read_only`: nothing is changed, or nothing in databases that match. `number`: marks the ids of its transactions and
-    locks, and must never change; the primary backend's ids have no mark. `primary`: requests that name nothing go
-    there.
+    `uris`: servers of one metastore, tried in turn. `read_uris`: servers of a copy of it, which reads of a database go
+    to, but not those of a connection that has changed something there in the last `read_after_write_seconds`.
+    `prefix`: what stands before its databases' names; `catalog`: in which catalog they appear, `backend_catalog`: in
+    which they are. `rename`: a name of the front, and the database that it means; that one loses its other name.
+    `allow`, `deny`: patterns of the backend's own names, with `*`. `read_only`: nothing is changed, or nothing in
+    databases that match. `number`: marks the ids of its transactions and locks, and must never change; the primary
+    backend's ids have no mark. `primary`: requests that name nothing go there.
 
     `connections`: the most of one worker. `connect_seconds`, `reply_seconds`: how long is waited for a connection, and
     for the next bytes of an answer. `wait_seconds`: how long a request waits for a free connection. After `failures` in
@@ -77,6 +78,8 @@ class Backend(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     uris: Annotated[tuple[Annotated[str, AfterValidator(_uri)], ...], BeforeValidator(_listed), Field(min_length=1)]
+    read_uris: Annotated[tuple[Annotated[str, AfterValidator(_uri)], ...], BeforeValidator(_listed)] = ()
+    read_after_write_seconds: Annotated[float, Field(ge=0, le=86_400)] = 10.0
     prefix: Annotated[str, AfterValidator(_prefix)] = ""
     catalog: Named = DEFAULT_CATALOG
     backend_catalog: Named = DEFAULT_CATALOG

@@ -1,11 +1,12 @@
 """Answers Hive's calls out of several metastores."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import structlog
@@ -27,6 +28,7 @@ from metastore.federation.mapping import Mapping
 from metastore.federation.names import Name, normal
 from metastore.federation.pool import Identity, Pool, application_error
 from metastore.federation.routing import Refused
+from metastore.federation.translation import Asked
 
 T = TypeVar("T")
 
@@ -39,10 +41,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """On whose behalf a request is made. `selected`: the backend of requests that name nothing."""
+    """On whose behalf a request is made. `selected`: the backend of requests that name nothing. `wrote_at`: by backend
+    when the client's connection has changed something there last, by `time.monotonic`; requests write it down there."""
 
     identity: Identity
     selected: str | None = None
+    wrote_at: dict[str, float] = field(default_factory=dict)
 
 
 class Reply(NamedTuple):
@@ -70,6 +74,22 @@ class Backends:
             Pool(backend, settings, self.limit)
             for backend, settings in mapping.backends.items()
         }  # fmt: skip
+        copies = {} if before is None or before.limit != self.limit else before.copies
+        self.copies: dict[str, Pool] = {}
+        """The pools of copies, which only reads go to."""
+        for backend, settings in mapping.backends.items():
+            if settings.read_uris:
+                of_copy = settings.model_copy(update={"uris": settings.read_uris})
+                kept_one = copies.get(backend)
+                if kept_one is None or kept_one.settings != of_copy:
+                    kept_one = Pool(f"{backend} (copy)", of_copy, self.limit)
+                self.copies[backend] = kept_one
+
+    @property
+    def all(self) -> Iterator[Pool]:
+        """All pools."""
+        yield from self.pools.values()
+        yield from self.copies.values()
 
 
 class Front:
@@ -93,18 +113,18 @@ class Front:
         """Takes another mapping from the next request on. Requests under way end as they began."""
         with self._reloading:
             before, self._backends = self._backends, Backends(mapping, self._backends)
-            kept = set(map(id, self._backends.pools.values()))
-            for pool in before.pools.values():
+            kept = set(map(id, self._backends.all))
+            for pool in before.all:
                 if id(pool) not in kept:
                     pool.close()
 
     @property
-    def pools(self) -> dict[str, Pool]:
-        """By backend what this worker knows of it."""
-        return self._backends.pools
+    def pools(self) -> list[Pool]:
+        """What this worker knows of the backends and of their copies."""
+        return list(self._backends.all)
 
     def close(self) -> None:
-        for pool in self._backends.pools.values():
+        for pool in self._backends.all:
             pool.close()
         self._asking.shutdown(wait=False, cancel_futures=True)
 
@@ -125,6 +145,7 @@ class Request:
         who: Who,
     ) -> None:
         self._pools = backends.pools
+        self._copies = backends.copies
         self.mapping = backends.mapping
         self._asking = asking
         self._changes = changes
@@ -139,28 +160,44 @@ class Request:
         asked = translation.asked(arguments)
         backend = routing.backend_of(self.mapping, method, asked, self.who.selected)
         routing.check_own(self.mapping, method.name, backend)
-        if self._changes(method.name):
-            routing.check_writable(self.mapping, method.name, asked, backend)
-        return self.pass_on(backend, method, arguments, named=bool(asked.names))
+        self._check_form(backend, method, asked)
+        translation.to_backend(arguments, self.mapping, backend)
+        encoded = binary.encode(arguments)
+        if not self._changes(method.name):
+            return self._read(backend, method, encoded, asked)
+        routing.check_writable(self.mapping, method.name, asked, backend)
+        try:
+            return self._pass_on(self._pools[backend], backend, method, encoded)
+        finally:
+            self.who.wrote_at[backend] = time.monotonic()
 
-    def pass_on(self, backend: str, method: Method, arguments: Struct, *, named: bool = True) -> Reply:
-        """Sends arguments with the front's names to a backend. See `route`."""
+    def _read(self, backend: str, method: Method, encoded: bytes, asked: Asked) -> Reply:
+        """Asks a copy of the backend if it has one and that may be behind; the backend itself, if it isn't there."""
+        copy = self._copies.get(backend)
+        if copy is not None and routing.may_be_behind(method.name, asked):
+            since = time.monotonic() - self.who.wrote_at.get(backend, -math.inf)
+            if since >= copy.settings.read_after_write_seconds:
+                with suppress(BackendError):
+                    return self._pass_on(copy, backend, method, encoded)
+        return self._pass_on(self._pools[backend], backend, method, encoded)
+
+    def _pass_on(self, pool: Pool, backend: str, method: Method, encoded: bytes) -> Reply:
+        exchange = Exchange(pool, self.who.identity, method, encoded, resend=not self._changes(method.name))
+        reader = exchange.begin()
+        return self._reply(exchange, reader, backend, method)
+
+    def _check_form(self, backend: str, method: Method, asked: Asked) -> None:
+        """Raises Refused for a request whose names can't be translated."""
         if not self.mapping.is_identity(backend):
             if method.name in routing.LOG:
                 raise Refused(
                     f"the notification log of backend {backend} names databases as {backend} does: follow it there"
                 )
-            if method.name == "add_dynamic_partitions" and not named:
+            if method.name == "add_dynamic_partitions" and not asked.names:
                 raise Refused(
                     "add_dynamic_partitions of Hive 2.3 names its database where it can't be translated: use a client"
                     f" of backend {backend} itself"
                 )
-        translation.to_backend(arguments, self.mapping, backend)
-        encoded = binary.encode(arguments)
-        pool = self._pools[backend]
-        exchange = Exchange(pool, self.who.identity, method, encoded, resend=not self._changes(method.name))
-        reader = exchange.begin()
-        return self._reply(exchange, reader, backend, method)
 
     def ask(self, backend: str, name: str, *values: Any) -> Any:
         """What a method of a backend returns; names in it, and in `values`, its arguments, are the backend's.
@@ -175,8 +212,8 @@ class Request:
         if kind == TMessageType.EXCEPTION:
             raise application_error(body)
         result = binary.decode_preserving(method.result, body)
-        for field in method.exceptions.values():
-            if (raised := getattr(result, field)) is not None:
+        for place in method.exceptions.values():
+            if (raised := getattr(result, place)) is not None:
                 raise raised
         return getattr(result, "success", None)
 
@@ -267,16 +304,16 @@ class Request:
         return Reply(binary.REPLY, iter((binary.encode(result),)), outcome, backend)
 
     def _outcome(self, method: Method, result: Struct, backend: str) -> str:
-        """ "ok", or the exception in a result. The text of one whose names are the backend's says so."""
+        """The exception in a result, or "ok". The text of one whose names are the backend's says so."""
         outcome = "ok"
-        for cls, field in method.exceptions.items():
-            raised = getattr(result, field)
+        for cls, place in method.exceptions.items():
+            raised = getattr(result, place)
             if raised is None:
                 continue
             outcome = cls.__name__
             if not self.mapping.is_identity(backend) and getattr(raised, "message", None):
                 raised.message += f" (in the words of backend {backend})"
-            older = None if self.who.identity.hive4 else EXCEPTIONS_OF_2_3.get((method.name, field))
+            older = None if self.who.identity.hive4 else EXCEPTIONS_OF_2_3.get((method.name, place))
             if older is not None:
                 setattr(result, older, raised)
         return outcome

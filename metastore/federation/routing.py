@@ -21,6 +21,12 @@ OF_PRIMARY = frozenset({
 LOG = frozenset({"get_next_notification", "get_current_notificationEventId", "get_notification_events_count"})
 """Requests for a backend's notification log. Its messages are texts that name databases."""
 
+OF_WRITERS = frozenset({
+    "get_valid_write_ids", "get_max_allocated_table_write_id", "get_all_write_event_info",
+    "get_latest_committed_compaction_info", "get_lock_materialization_rebuild", "show_locks", "show_compact",
+})  # fmt: skip
+"""Reads of what transactions depend on: a copy of the metastore that is behind would mislead them."""
+
 REFUSED = {
     **dict.fromkeys(
         ("get_delegation_token", "renew_delegation_token", "cancel_delegation_token", "add_token", "remove_token",
@@ -105,6 +111,11 @@ def nameless(mapping: Mapping, method: str, selected: str | None) -> str:
         f"{method} names no database, so a front of several metastores can't tell which one it is for: select one first"
         f" by set metaconf:{SELECTED}=… (one of {known}), ask the backend itself{more}"
     )
+
+
+def may_be_behind(method: str, asked: Asked) -> bool:
+    """Whether a read may be answered by a copy of the metastore that is behind by some seconds."""
+    return bool(asked.names) and not asked.numbers and method not in OF_WRITERS and not method.startswith(OWN_METHODS)
 
 
 def check_own(mapping: Mapping, method: str, backend: str) -> None:

@@ -98,8 +98,8 @@ def _watch(front: Front, file: Path, ended: threading.Event) -> None:
     """Takes the file again whenever it was changed. One that can't be used changes nothing."""
     before = _content(file)
     while not ended.wait(LOOK_SECONDS):
-        for backend, pool in front.pools.items():
-            metrics.federation_backend(backend, down=pool.state == "down")
+        for pool in front.pools:
+            metrics.federation_backend(pool.backend, down=pool.state == "down")
         now = _content(file)
         if now is None or now == before:
             continue
@@ -174,7 +174,7 @@ def _who(session: Session) -> Who:
     caller = session.caller
     settings = tuple((key, value) for key, value in sorted(session.metaconf.items()) if key != SELECTED)
     identity = Identity(caller.user, tuple(caller.groups), settings, session.hive4)
-    return Who(identity, session.metaconf.get(SELECTED))
+    return Who(identity, session.metaconf.get(SELECTED), session.wrote_at)
 
 
 def _passed_on(name: str, reply: Reply) -> Answer:
@@ -245,8 +245,8 @@ def _known_settings(request: FrontRequest, key: str | None) -> list[Any]:
 def _status(front: Front) -> str:
     """A line for each backend."""
     lines = []
-    for backend, pool in front.pools.items():
-        line = f"{backend}: {pool.state}" + (f", {pool.trouble}" if pool.trouble else "")
+    for pool in front.pools:
+        line = f"{pool.backend}: {pool.state}" + (f", {pool.trouble}" if pool.trouble else "")
         if pool.hidden:
             line += f"; hidden, since their names mean others: {', '.join(sorted(pool.hidden)[:_SHOWN])}"
         lines.append(line)

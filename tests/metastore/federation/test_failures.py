@@ -177,6 +177,28 @@ def test_few_connections_carry_many_callers(tmp_path: Path, good: StandIn) -> No
         assert good.open <= 2
 
 
+def test_reads_go_to_a_copy_until_the_connection_writes(tmp_path: Path, good: StandIn) -> None:
+    settings = "prefix = 'c_'\nread_after_write_seconds = 2\nfailures = 1\npause_seconds = 0.1"
+    with StandIn(answers("sales")) as copy:
+        backends = {"it": f'uris = "{good.uri}"\nread_uris = "{copy.uri}"\n{settings}'}
+        with FrontServer(tmp_path / "front", backends) as server, ThriftClient(server.host, server.port) as client:
+            client.get_table("c_sales", "t")
+            assert (good.names(), copy.names()) == ([], ["get_table"])
+            client.create_table(builders.table("c_sales", "t"))
+            client.get_table("c_sales", "t")
+            assert (good.names(), copy.names()) == (["create_table", "get_table"], ["get_table"])
+            with ThriftClient(server.host, server.port) as other:
+                other.get_table("c_sales", "t")
+            assert copy.names() == ["get_table"] * 2
+            time.sleep(2)
+            client.get_table("c_sales", "t")
+            assert copy.names() == ["get_table"] * 3
+            copy.__exit__()
+            copy.close_connections()
+            assert client.get_table("c_sales", "t").dbName == "c_sales"  # the backend itself is there
+            assert good.names()[2:] == ["get_table"]
+
+
 def test_what_is_read_only(tmp_path: Path, good: StandIn) -> None:
     with (
         StandIn(answers("x", "y")) as other,
