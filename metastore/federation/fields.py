@@ -95,7 +95,7 @@ class Plan(NamedTuple):
     whole: bool
 
 
-WHOLE = frozenset({"Table"})
+WHOLE = frozenset({"Table", "GetOpenTxnsResponse"})
 """Structs that hold names in texts of their own kind."""
 
 

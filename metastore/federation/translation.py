@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from lake.protocol.hive import MetaException, Table
-from lake.protocol.struct import Struct
+from thrift.Thrift import TType
+
+from lake.protocol.codec import binary
+from lake.protocol.hive import GetOpenTxnsResponse, MetaException, Table
+from lake.protocol.struct import Struct, fields
 from metastore.federation import identifiers, views
 from metastore.federation.fields import Hidden, walk
 from metastore.federation.mapping import Mapping, Place
@@ -47,6 +50,16 @@ def parsed(catalog: str | None, inherited: str | None, database: str, default: s
     """The database that a field names. Raises MetaException."""
     before, name = split(database)
     return Name(normal(catalog or before or inherited or default), normal(name or ""))
+
+
+class _OpenTransactionsOf23(Struct):
+    """The field of GetOpenTxnsResponse that Hive 2.3 has as a set."""
+
+    __slots__ = ("open_txns", "unknown")
+    thrift_spec = fields(None, None, (2, "open_txns", TType.SET, (TType.I64, None, False)))
+
+    def __init__(self) -> None:
+        self.open_txns: set[int] | None = None
 
 
 class _Plain:
@@ -206,13 +219,25 @@ class _ToFront(_Plain):
         return identifiers.in_text(text, self.identifier)
 
     def whole(self, value: Struct) -> None:
-        if self._identity:
-            return
-        if isinstance(value, Table):
+        if isinstance(value, GetOpenTxnsResponse):
+            self._open_transactions(value)
+        elif isinstance(value, Table) and not self._identity:
             try:
                 views.rename_in(value, self._of_text)
             except (views.NotUnderstood, Hidden):
                 views.mark(value)
+
+    def _open_transactions(self, value: GetOpenTxnsResponse) -> None:
+        """Marks the ids in the field that Hive 2.3 has as a set, and later versions as a list."""
+        unknown = getattr(value, "unknown", b"")
+        if not self._number or not unknown:
+            return
+        older = binary.decode(_OpenTransactionsOf23, unknown + binary.STOP)
+        older.open_txns = {self.identifier(each) for each in older.open_txns or ()}
+        marked = binary.encode_fields(older)
+        if len(marked) != len(unknown):
+            raise MetaException(f"backend {self._backend} answers with more than is known of open transactions")
+        value.unknown = marked
 
     def _of_text(self, database: str) -> str:
         return self._name(Name(self._default, database)).database

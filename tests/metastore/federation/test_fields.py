@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from thrift.Thrift import TType
 
+from lake.protocol.codec import binary
 from lake.protocol.generated import hive_metastore_service
 from lake.protocol.hive import (
     AddPartitionsRequest,
     Database,
+    GetOpenTxnsResponse,
     GetTableRequest,
     HiveObjectRef,
     LockComponent,
@@ -264,3 +266,13 @@ def test_an_id_that_cant_be_marked_is_refused() -> None:
 
 def test_words() -> None:
     assert in_words("Region.Sales") == Name("region", "sales")
+
+
+def test_open_transactions_of_both_forms() -> None:
+    """Servers answer with a set for Hive 2.3, with a list for later versions, or with both."""
+    answer = binary.encode_fields(GetOpenTxnsResponse(txn_high_water_mark=9, open_txns=[7]))
+    older = b"\x0e\x00\x02\x0a\x00\x00\x00\x01" + (8).to_bytes(8)
+    value = binary.decode_preserving(GetOpenTxnsResponse, answer + older + binary.STOP)
+    to_front(value, FRONT, "eu")
+    assert value.open_txns == [3 << 48 | 7]
+    assert value.unknown == older[:-8] + (3 << 48 | 8).to_bytes(8)

@@ -231,6 +231,8 @@ def test_transactions(client: ThriftClient, front: FrontServer, name: str) -> No
         (there,) = selecting.open_txns(OpenTxnRequest(1, "me", "here")).txn_ids
         assert number_of(there) == 1
         assert there in {each.id for each in selecting.get_open_txns_info().open_txns}
+        open_ones = selecting.get_open_txns()  # Hive 2.3 has a set, which this client doesn't know by that name
+        assert number_of(open_ones.txn_high_water_mark) == 1
     lock = client.lock(lock_of(db, txnid=there))
     assert lock.state == LockState.ACQUIRED
     client.heartbeat(HeartbeatRequest(txnid=there, lockid=lock.lockid))
