@@ -1,6 +1,5 @@
 """`metastore federate`: one Hive interface over several metastores."""
 
-import os
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -12,7 +11,7 @@ import click
 from lake.cli.connection import uri_option
 from lake.cli.group import Group
 from metastore.cli.options import settings_flags
-from metastore.settings import Settings, default_data_dir, environment_name, load
+from metastore.settings import Settings, default_data_dir, load
 
 if TYPE_CHECKING:
     from metastore.federation.configuration import Configuration
@@ -128,20 +127,12 @@ def server_settings(configuration: "Configuration", flags: Mapping[str, object])
     for name in configuration.server:
         if name not in SETTINGS:
             raise FederationError(f"server.{name}: a front has no such setting; docs/federation.md lists those it has")
-    own = {name: each for name, each in configuration.server.items() if environment_name(name) not in os.environ}
-    defaults: dict[str, Any] = {"threads": THREADS, "data_dir": str(default_data_dir()) + "-front"}
-    given = {name: each for name, each in defaults.items() if environment_name(name) not in os.environ} | own
-    settings, _ = load({**given, **flags})
-    unwanted = {name: Settings.model_fields[name].get_default(call_default_factory=True) for name in _unwanted()}
-    settings = settings.model_copy(update=unwanted | {"iceberg_rest": False})
+    defaults: dict[str, Any] = {"threads": THREADS, "iceberg_rest": False}
+    defaults["data_dir"] = f"{default_data_dir()}-front"  # not that of a server on the same machine
+    settings, _ = load(flags, table=defaults | configuration.server, only=SETTINGS)
     if any(each.proves for each in configuration.backends.values()) and settings.authentication == ("none",):
         raise FederationError(
             "the front logs in to backends as its callers, so callers have to prove who they are: set"
             " server.authentication"
         )
     return settings
-
-
-def _unwanted() -> list[str]:
-    """Settings about what a front doesn't have; the environment may have them for another server."""
-    return [name for name in Settings.model_fields if name not in SETTINGS]

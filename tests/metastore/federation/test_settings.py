@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from lake.protocol.connection.login import BadLogin
 from metastore.cli.federate import federate, server_settings
 from metastore.federation.configuration import Backend, Configuration, FederationError
+from metastore.settings import SettingsError
 
 URI = "thrift://a.example:9083"
 
@@ -24,7 +25,10 @@ def test_flags_before_the_environment_before_the_file(monkeypatch: pytest.Monkey
     found = server_settings(file, {"threads": "7"})
     assert (found.port, found.workers, found.threads) == (1, 5, 7)
     assert found.authorization == "none"
+    monkeypatch.delenv("METASTORE_WORKERS")
     assert server_settings(configuration(), {}).threads == 64
+    with pytest.raises(SettingsError, match="port: bad value"):
+        server_settings(configuration({"port": -1}), {})
 
 
 def test_what_a_front_doesnt_have() -> None:
