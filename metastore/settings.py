@@ -852,8 +852,8 @@ def load(
 ) -> tuple[Settings, dict[str, str]]:
     """The settings, and for each one that isn't at its default, where its value came from.
 
-    `flags` are the values given on the command line, by setting name. `table` stands for the file's content, where it is
-    a table of another file. `only` names the settings that the environment may have. Raises SettingsError for a file
+    `flags` are the values given on the command line, by setting name. `table` stands for the file's content, where that
+    is a table of another file. `only` names the settings that the environment may have. Raises SettingsError for a file
     that can't be read, an unknown key, and a value that can't be used; the message names where the value was found.
     """
     flags = flags or {}

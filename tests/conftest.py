@@ -43,8 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=sorted(TARGETS),
         default=os.environ.get("METASTORE_TEST_TARGET"),
         help="which server tests run against that can run against either: ours, Hive's own (hive is 2.3, hive4 is 4), "
-        "both (ours and 2.3), all in turn, or ours behind a front (default: the client suite against both, its calls of "
-        "Hive 4 against ours and Hive 4, others against ours; also METASTORE_TEST_TARGET)",
+        "both (ours and 2.3), all in turn, or ours behind a front (default: the client suite against both, its calls "
+        "of Hive 4 against ours and Hive 4, others against ours; also METASTORE_TEST_TARGET)",
     )
 
     parser.addoption(
