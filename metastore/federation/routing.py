@@ -14,7 +14,7 @@ SELECTED = "federation.backend"
 
 OF_PRIMARY = frozenset({
     "open_txns", "get_open_txns", "get_open_txns_info", "get_open_txns_req", "get_config_value", "getMetaConf",
-    "partition_name_has_valid_characters", "partition_name_to_spec", "partition_name_to_vals",
+    "add_partitions", "add_partitions_pspec", "partition_name_has_valid_characters", "partition_name_to_spec", "partition_name_to_vals",
 })  # fmt: skip
 """Requests that name nothing, and go to the primary backend unless the connection has selected another."""
 

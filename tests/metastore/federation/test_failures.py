@@ -98,7 +98,7 @@ def _answers(client: ThriftClient) -> bool:
 
 def test_others_dont_wait_for_one_that_hangs(tmp_path: Path, good: StandIn, silent: str) -> None:
     settings = "reply_seconds = 60\nconnections = 4\nfailures = 100"
-    more = "[federation]\nlist_seconds = 1\n[server]\nthreads = 16"
+    more = "[federation]\nlist_seconds = 1\n[server]\nthreads = 16\ndrain_seconds = 1"
     with front(tmp_path, good, silent, settings=settings, more=more) as server:
         hanging = [ThriftClient(server.host, server.port) for _ in range(30)]
         for each in hanging:

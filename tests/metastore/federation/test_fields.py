@@ -100,7 +100,7 @@ def _needs() -> Iterator[tuple[str, str, tuple[Path, ...], dict[str, Path]]]:
                     yield name, need.kind, need.paths, need.named
 
 
-@pytest.mark.parametrize(("name", "kind", "paths", "named"), _needs())
+@pytest.mark.parametrize(("name", "kind", "paths", "named"), list(_needs()))
 def test_what_a_method_needs_rights_for_is_found(
     name: str, kind: str, paths: tuple[Path, ...], named: dict[str, Path]
 ) -> None:

@@ -109,20 +109,20 @@ def test_partitions(client: ThriftClient, name: str, prefix: str) -> None:
     db = prefix + name
     client.create_database(builders.database(db))
     client.create_table(builders.table(db, "t", keys=("a", "b")))
-    new = [builders.partition(db, "t", str(i), "\x0b\x00\x02x") for i in range(20)]
+    new = [builders.partition(db, "t", f"{i:02}", "eu") for i in range(20)]
     added = client.add_partitions_req(AddPartitionsRequest(db, "t", new, False, True)).partitions
     assert {each.dbName for each in added} == {db}
     lists: list[list[Partition]] = [
         client.get_partitions(db, "t", -1),
         client.get_partitions_with_auth(db, "t", -1, "u", ["g"]),
-        client.get_partitions_ps(db, "t", ["1"], -1),
-        client.get_partitions_by_filter(db, "t", 'a = "3"', -1),
+        client.get_partitions_ps(db, "t", ["01"], -1),
+        client.get_partitions_by_filter(db, "t", 'a = "03"', -1),
         client.get_partitions_by_names(db, "t", client.get_partition_names(db, "t", 3)),
-        [client.get_partition(db, "t", ["5", "\x0b\x00\x02x"])],
+        [client.get_partition(db, "t", ["05", "eu"])],
     ]
     assert [len(each) for each in lists] == [20, 20, 1, 1, 3, 1]
     assert {each.dbName for some in lists for each in some} == {db}
-    assert {each.values[1] for some in lists for each in some if each.values} == {"\x0b\x00\x02x"}
+    assert {each.values[1] for some in lists for each in some if each.values} == {"eu"}
     spec = client.get_partitions_pspec(db, "t", -1)
     assert {each.dbName for each in spec} == {db}
     changed = lists[0][0].replace(parameters={"k": "v"})
@@ -174,7 +174,9 @@ def test_a_request_about_two_backends_is_refused(client: ThriftClient, name: str
     client.create_database(builders.database(name))
     client.create_database(builders.database(f"eu_{name}"))
     key = SQLForeignKey(name, "t", "id", f"eu_{name}", "t", "id", 1, 0, 0, "f", "p", True, False, False)
-    with pytest.raises(MetaException, match=f"database {name} of backend main and database eu_{name} of backend eu"):
+    with pytest.raises(
+        MetaException, match=f"(?=.*database {name} of backend main)(?=.*database eu_{name} of backend eu)"
+    ):
         client.create_table_with_constraints(builders.table(f"eu_{name}", "t"), [], [key])
     assert client.get_all_tables(f"eu_{name}") == []
     with pytest.raises(MetaException, match="about one backend"):
@@ -223,7 +225,7 @@ def test_transactions(client: ThriftClient, front: FrontServer, name: str) -> No
     client.create_database(builders.database(db))
     (of_primary,) = client.open_txns(OpenTxnRequest(1, "me", "here")).txn_ids
     assert number_of(of_primary) == 0
-    with pytest.raises(ExceptionStruct, match="about one backend"):
+    with pytest.raises(TApplicationException, match="about one backend"):
         client.lock(lock_of(db, txnid=of_primary))
     client.abort_txn(AbortTxnRequest(of_primary))
     with ThriftClient(front.host, front.port) as selecting:
@@ -299,7 +301,9 @@ def test_uncommitted_partitions_by_name(client: ThriftClient, name: str) -> None
     client.add_partition(builders.partition(name, "t", "1", parameters={"commit": "false"}))
     assert client.get_partitions(name, "t", -1) == []
     assert len(client.get_partitions(name, "t@includeuncommit", -1)) == 1
-    listed = client.lake_list_partitions(ListPartitionsRequest(TableReference(database=name, table="t")))
+    listed = client.lake_list_partitions(
+        ListPartitionsRequest(TableReference(database=name, table="t"), includeUncommitted=True)
+    )
     assert [each.name for each in listed.partitions] == ["a=1"]
     client.drop_database(name, True, True)
 
