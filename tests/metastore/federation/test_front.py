@@ -16,6 +16,7 @@ from lake.protocol.hive import (
     CheckLockRequest,
     CommitTxnRequest,
     Database,
+    DataOperationType,
     ForeignKeysRequest,
     Function,
     FunctionType,
@@ -198,7 +199,7 @@ def test_functions_of_all(client: ThriftClient, name: str) -> None:
 
 
 def lock_of(db: str, **fields: Any) -> LockRequest:
-    component = LockComponent(LockType.SHARED_READ, LockLevel.DB, db)
+    component = LockComponent(LockType.SHARED_READ, LockLevel.DB, db, operationType=DataOperationType.SELECT)
     return LockRequest([component], user="me", hostname="here", **fields)
 
 
