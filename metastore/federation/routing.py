@@ -1,7 +1,13 @@
 """Which backend a request is for, and which requests are for none."""
 
 from lake.protocol.generated import fb303_service, hive_metastore_service
-from lake.protocol.hive import MetaException, NoSuchObjectException, UnknownDBException
+from lake.protocol.hive import (
+    MetaException,
+    NoSuchLockException,
+    NoSuchObjectException,
+    NoSuchTxnException,
+    UnknownDBException,
+)
 from lake.protocol.method import Method
 from lake.protocol.services import OWN_METHODS
 from lake.protocol.struct import ExceptionStruct
@@ -84,7 +90,9 @@ def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | N
         for catalog in asked.catalogs:
             found |= dict.fromkeys(_of_catalog(mapping, method, catalog, selected), f"catalog {catalog}")
     for number in asked.numbers:
-        found.setdefault(_of_number(mapping, number), f"an id with number {number}" if number else "an id of its own")
+        found.setdefault(
+            _of_number(mapping, method, number), f"an id with number {number}" if number else "an id of its own"
+        )
     if len(found) > 1:
         parts = " and ".join(f"{what} of backend {backend}" for backend, what in found.items())
         raise Refused(
@@ -168,11 +176,16 @@ def _of_catalog(mapping: Mapping, method: Method, catalog: str, selected: str | 
     return [selected] if selected in there else []
 
 
-def _of_number(mapping: Mapping, number: int) -> str:
+def _of_number(mapping: Mapping, method: Method, number: int) -> str:
     for backend in mapping.backends:
         if mapping.number(backend) == number:
             return backend
-    raise Refused(
-        "an id of a transaction or lock is from no backend of this front: the primary backend, or a backend's number,"
-        " has changed"
+    text = (
+        "an id of a transaction or lock is from no backend of this front. If it was once, the primary backend, or a"
+        " backend's number, has changed"
     )
+    for cls in (NoSuchTxnException, NoSuchLockException):
+        if cls in method.exceptions:
+            error: ExceptionStruct = cls(message=text)
+            raise error
+    raise Refused(text)
