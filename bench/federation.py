@@ -251,7 +251,8 @@ def _hanging(report: Report, home: Path, sizes: Sizes) -> None:
             f"b{number}": f'uris = "thrift://127.0.0.1:{port}"\nprefix = "b{number}_"'
             for number, port in enumerate([*ports, silent.getsockname()[1]])
         }
-        with FrontServer(home / "hanging", backends, "--log-level", "error") as front, ExitStack() as stack:
+        more = "[server]\ndrain_seconds = 1"
+        with FrontServer(home / "hanging", backends, "--log-level", "error", more=more) as front, ExitStack() as stack:
             before = _times(front, sizes.calls)
             for _ in range(20):
                 stack.enter_context(_raw(front)).sendall(_request("get_table", "b4_d", "t"))

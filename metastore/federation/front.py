@@ -152,17 +152,20 @@ class Request:
         self._tell_left_out = left_out
         self.who = who
 
-    def route(self, method: Method, arguments: Struct) -> Reply:
+    def route(self, method: Method, arguments: Struct, encoded: bytes) -> Reply:
         """Passes a request on to the one backend that it is about.
 
+        `arguments` stay as they are: the log has the caller's names. `encoded`: the same as they came.
         Raises Refused, BackendError, and exceptions that the method declares.
         """
         asked = translation.asked(arguments)
         backend = routing.backend_of(self.mapping, method, asked, self.who.selected)
         routing.check_own(self.mapping, method.name, backend)
         self._check_form(backend, method, asked)
-        translation.to_backend(arguments, self.mapping, backend)
-        encoded = binary.encode(arguments)
+        if asked.numbers or not (asked.plain and self.mapping.is_identity(backend)):
+            sent = binary.decode_preserving(method.args, encoded)
+            translation.to_backend(sent, self.mapping, backend)
+            encoded = binary.encode(sent)
         if not self._changes(method.name):
             return self._read(backend, method, encoded, asked)
         routing.check_writable(self.mapping, method.name, asked, backend)
@@ -297,11 +300,17 @@ class Request:
             kind_of_error = error.type
             encoded = binary.encode_application_exception(kind_of_error, text)
             return Reply(binary.EXCEPTION, iter((encoded,)), "application error", backend)
-        if body[1:3] in (b"", _SUCCESS) and not names_anything(method.result):
+        if body[1:3] in (b"", _SUCCESS) and self._needs_no_translation(backend, method):
             return Reply(binary.REPLY, iter((body,)), "ok", backend)
         result = self._decoded(backend, method, body)
         outcome = self._outcome(method, result, backend)
         return Reply(binary.REPLY, iter((binary.encode(result),)), outcome, backend)
+
+    def _needs_no_translation(self, backend: str, method: Method) -> bool:
+        """Whether an answer that is no exception has the front's names and ids as it is."""
+        if not names_anything(method.result):
+            return True
+        return method.name in routing.ONE_OBJECT and self.mapping.is_identity(backend)
 
     def _outcome(self, method: Method, result: Struct, backend: str) -> str:
         """The exception in a result, or "ok". The text of one whose names are the backend's says so."""

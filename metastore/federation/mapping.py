@@ -7,10 +7,13 @@ and `explain` agree.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from metastore.federation.configuration import Backend, Configuration, FederationError, load
 from metastore.federation.names import DEFAULT_CATALOG, Name, in_words
+
+_KEPT = 10_000  # names that are remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,9 @@ class Mapping:
         self._check_renames()
         self._check_allowed()
         self.primary = self._primary()
+        # Each name of a request is looked up several times.
+        self.place = lru_cache(_KEPT)(self._place)
+        self.name = lru_cache(_KEPT)(self._name)
 
     @classmethod
     def load(cls, path: Path) -> "Mapping":
@@ -51,12 +57,12 @@ class Mapping:
         """The catalogs that the front has."""
         return tuple(dict.fromkeys((DEFAULT_CATALOG, *(each.catalog for each in self.backends.values()))))
 
-    def place(self, name: Name) -> Place | None:
+    def _place(self, name: Name) -> Place | None:
         """Where a name of the front lies; None if no rule leads anywhere."""
         place = self._lookup(name)
         return place if place is not None and self.backends[place.backend].admits(place.name.database) else None
 
-    def name(self, backend: str, there: Name) -> Name | None:
+    def _name(self, backend: str, there: Name) -> Name | None:
         """The name of a backend's database in the front; None for one that has none."""
         settings = self.backends[backend]
         if there.catalog != settings.backend_catalog or not settings.admits(there.database):
@@ -175,7 +181,7 @@ class Mapping:
             for there in settings.allow:
                 if "*" in there or not settings.admits(there):
                     continue
-                if self.name(backend, Name(settings.backend_catalog, there)) is None:
+                if self._name(backend, Name(settings.backend_catalog, there)) is None:
                     name = Name(settings.catalog, settings.prefix + there)
                     other = self._lookup(name)
                     where = f"{other.rule} takes it" if other is not None else "that name is taken"

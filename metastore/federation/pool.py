@@ -87,8 +87,7 @@ class Pool:
             raise
 
     def give_back(self, relay: Relay, identity: Identity, *, usable: bool) -> None:
-        """`usable`: the reply was read to its end."""
-        usable = usable and relay.is_quiet
+        """`usable`: the reply was read to its end. Whether it is still open is looked at before its next use."""
         with self._changed:
             keep = usable and not self._closed
             if keep:

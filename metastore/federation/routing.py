@@ -20,9 +20,16 @@ SELECTED = "federation.backend"
 
 OF_PRIMARY = frozenset({
     "open_txns", "get_open_txns", "get_open_txns_info", "get_open_txns_req", "get_config_value", "getMetaConf",
-    "add_partitions", "add_partitions_pspec", "partition_name_has_valid_characters", "partition_name_to_spec", "partition_name_to_vals",
+    "add_partitions", "add_partitions_pspec", "partition_name_has_valid_characters", "partition_name_to_spec",
+    "partition_name_to_vals",
 })  # fmt: skip
 """Requests that name nothing, and go to the primary backend unless the connection has selected another."""
+
+ONE_OBJECT = frozenset({
+    "get_database", "get_fields", "get_partition", "get_partition_by_name", "get_partition_with_auth", "get_table",
+    "get_table_req",
+})  # fmt: skip
+"""Reads whose answers are about the object alone that the request names."""
 
 LOG = frozenset({"get_next_notification", "get_current_notificationEventId", "get_notification_events_count"})
 """Requests for a backend's notification log. Its messages are texts that name databases."""

@@ -18,11 +18,15 @@ EVERY = "*"
 
 @dataclass(slots=True)
 class Asked:
-    """What a request names: databases and catalogs of the front, and the numbers that ids in it are marked with."""
+    """What a request names: databases and catalogs of the front, and the numbers that ids in it are marked with.
+
+    `plain`: no name is in the form of Hive 3, with its catalog, which older versions don't know.
+    """
 
     names: list[Name] = field(default_factory=list)
     catalogs: list[str] = field(default_factory=list)
     numbers: set[int] = field(default_factory=set)
+    plain: bool = True
 
 
 def asked(arguments: Struct) -> Asked:
@@ -86,6 +90,8 @@ class _Collecting(_Plain):
         self, catalog: str | None, database: str, *, has_catalog: bool, inherited: str | None
     ) -> tuple[str | None, str]:
         name = parsed(catalog, inherited, database)
+        if database.startswith("@"):
+            self._found.plain = False
         if name.database == EVERY:
             return catalog, database
         if name.database:

@@ -165,9 +165,7 @@ class FrontDispatcher(Dispatcher):
         if is_merged(name, arguments):
             value = MERGED[name](begun, *[getattr(arguments, each) for each in method.argument_names])
             return Answer(binary.REPLY, *result_body(method, value), "ok")
-        # What is sent to the backend has its names; the log has the caller's.
-        sent = binary.decode_preserving(method.args, request.data, request.header.body)
-        return _passed_on(name, begun.route(method, sent))
+        return _passed_on(name, begun.route(method, arguments, request.data[request.header.body :]))
 
 
 def _who(session: Session) -> Who:
