@@ -15,16 +15,15 @@ from thrift.Thrift import TType
 
 from lake.protocol.codec.binary import STOP, Message, read_message_header, spec_without
 from lake.protocol.hive import Partition
-from lake.protocol.struct import Spec, Struct
+from lake.protocol.struct import Struct
 
 S = TypeVar("S", bound=Struct)
 
 PIECE_BYTES = 1 << 20
-_READ_BYTES = 1 << 16
+_READ_BYTES = 1 << 17
 _FIELD_HEADER = 3
 _LIST_HEADER = 5
 _MAX_NAME_BYTES = 256
-_NAMES: Spec = spec_without(Partition, tuple(set(Partition.field_names()) - {"dbName", "catName"}))
 _DATABASE, _CATALOG = 2, 9  # fields of Partition
 _NUMBERS = {TType.I32: 4, TType.I64: 8, TType.BOOL: 1}
 
@@ -42,12 +41,28 @@ class _Skipped(Struct):
     __slots__ = ("unknown",)
 
 
+class _Names(Struct):
+    """What is decoded of a partition."""
+
+    __slots__ = ("catName", "dbName", "unknown")
+
+    def __init__(self) -> None:
+        self.dbName: str | None = None
+        self.catName: str | None = None
+
+
+_SKIPPED = _Skipped()
+_NOTHING = [_Skipped, ()]
+_OF_NAMES = [_Names, spec_without(Partition, tuple(set(Partition.field_names()) - {"dbName", "catName"}))]
+
+
 class ReplyReader:
     """Reads one reply. `read(n)` returns from one to n bytes, or raises. `limit`: of bytes that are held at once."""
 
     def __init__(self, read: Callable[[int], bytes], limit: int) -> None:
         self._read = read
         self._limit = limit
+        self._piece = min(PIECE_BYTES, limit // 4)
         self._held = bytearray()  # from where the last part began
         self._taken = 0
         self._size = 0  # of what the accelerator reads from
@@ -97,7 +112,7 @@ class ReplyReader:
 
     def skipped(self) -> bytes:
         """The next struct, or what is left of one, as it is encoded."""
-        fastbinary.decode_binary(_Skipped(), self, [_Skipped, ()])
+        fastbinary.decode_binary(_SKIPPED, self, _NOTHING)
         return self._take()
 
     @property
@@ -128,25 +143,33 @@ class ReplyReader:
         if nested:
             self._exactly(_FIELD_HEADER)
         count = int.from_bytes(self._exactly(_LIST_HEADER)[1:], signed=True)
-        pieces, size = [self._take()], 0
         if count < 0:
             raise TProtocolException(TProtocolException.NEGATIVE_SIZE, f"a list of {count} partitions")
+        yield from self._as_they_are(count) if rename is None else self._renamed(count, rename)
+        for _ in range(2 if nested else 1):
+            fastbinary.decode_binary(_SKIPPED, self, _NOTHING)
+        yield self._take()
+
+    def _as_they_are(self, count: int) -> Iterator[bytes]:
+        for _ in range(count):
+            fastbinary.decode_binary(_SKIPPED, self, _NOTHING)
+            if len(self._held) - self._taken >= self._piece:
+                yield self._take()
+
+    def _renamed(self, count: int, rename: RenamePartition) -> Iterator[bytes]:
+        pieces, size = [self._take()], 0
         for _ in range(count):
             piece = self._partition(rename)
             pieces.append(piece)
             size += len(piece)
-            if size >= PIECE_BYTES:
+            if size >= self._piece:
                 yield b"".join(pieces)
                 pieces, size = [], 0
-        for _ in range(2 if nested else 1):
-            pieces.append(self.skipped())
         yield b"".join(pieces)
 
-    def _partition(self, rename: RenamePartition | None) -> bytes:
-        if rename is None:
-            return self.skipped()
-        partition = Partition()
-        fastbinary.decode_binary(partition, self, [Partition, _NAMES])
+    def _partition(self, rename: RenamePartition) -> bytes:
+        partition = _Names()
+        fastbinary.decode_binary(partition, self, _OF_NAMES)
         encoded = self._take()
         catalog, database = rename(partition.catName, partition.dbName)
         wanted = {}

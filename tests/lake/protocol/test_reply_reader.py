@@ -116,9 +116,9 @@ def test_a_reply_that_breaks_off() -> None:
 
 
 def test_only_what_is_passed_on_in_pieces_may_be_long() -> None:
-    partitions = [Partition(values=[str(i)], dbName="a", parameters={"k": "v" * 1000}) for i in range(200)]
+    partitions = [Partition(values=[str(i)], dbName="a", parameters={"k": "v" * 1000}) for i in range(400)]
     body = encoded("get_partitions", partitions)
-    reader = reader_of("get_partitions", body, 1 << 16, limit=1 << 17)
+    reader = reader_of("get_partitions", body, 1 << 16, limit=1 << 18)
     assert reader.begins_partitions(METHODS["get_partitions"].result)
     assert b"".join(reader.partitions(None)) == body
     names = encoded("get_databases", ["x" * 1000] * 200)
