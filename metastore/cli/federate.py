@@ -56,10 +56,10 @@ _file_option = click.option(
 @settings_flags(*_FLAGS)
 @click.pass_context
 def federate(context: click.Context, /, file: Path | None, **flags: object) -> None:
-    """Run a front: one Hive interface over several metastores, until SIGTERM or Ctrl-C.
+    """Run one Hive interface over several metastores.
 
-    Prints "metastore ready thrift://HOST:PORT" on stdout when it accepts connections. The file is read again when it
-    changes.
+    It runs until SIGTERM or Ctrl-C. It prints "metastore ready thrift://HOST:PORT" on stdout when it accepts
+    connections. The file is read again when it changes.
 
     \b
     Examples:
@@ -88,7 +88,9 @@ def federate(context: click.Context, /, file: Path | None, **flags: object) -> N
 @_file_option
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
 def explain(file: Path, names: tuple[str, ...]) -> None:
-    """Say where names go, and why: databases or tables, with a catalog if need be.
+    """Say where names go, and why.
+
+    They are databases or tables, with a catalog if need be.
 
     \b
     Example:
@@ -105,7 +107,9 @@ def explain(file: Path, names: tuple[str, ...]) -> None:
 @federate.command()
 @uri_option
 def status(uri: str) -> None:
-    """Show which metastores a front reaches, as one of its workers knows it.
+    """Show which metastores a front reaches.
+
+    It shows what one of the front's workers knows.
 
     \b
     Example:
