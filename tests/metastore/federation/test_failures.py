@@ -74,6 +74,7 @@ def test_lists_may_come_without_it_and_say_so(tmp_path: Path, good: StandIn) -> 
         assert "a list comes without a backend" in server.log.read_text()
 
 
+@pytest.mark.long
 def test_it_comes_back(tmp_path: Path, good: StandIn) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as place:
         port = place.getsockname()[1]
@@ -143,6 +144,7 @@ def test_a_change_is_never_sent_twice(tmp_path: Path, good: StandIn) -> None:
         assert bad.names() == ["create_table", "get_table", "get_table"]
 
 
+@pytest.mark.long
 def test_a_change_goes_over_a_connection_that_is_open(tmp_path: Path, good: StandIn) -> None:
     """An idle connection that the backend has closed is not used: nothing has left by then."""
     with front(tmp_path, good, DEAD) as server, ThriftClient(server.host, server.port) as client:
@@ -152,6 +154,7 @@ def test_a_change_goes_over_a_connection_that_is_open(tmp_path: Path, good: Stan
         assert good.names() == ["get_table", "create_table"]
 
 
+@pytest.mark.long
 def test_callers_go_by_their_own_names(tmp_path: Path, good: StandIn) -> None:
     with front(tmp_path, good, DEAD) as server:
         for user in ("ann", "bob", "ann"):
@@ -166,6 +169,7 @@ def test_callers_go_by_their_own_names(tmp_path: Path, good: StandIn) -> None:
         assert bob == [("set_ugi", ["bob", ["bobs"]]), ("get_table", ["sales", "bob"])]
 
 
+@pytest.mark.long
 def test_few_connections_carry_many_callers(tmp_path: Path, good: StandIn) -> None:
     with FrontServer(tmp_path / "front", {"good": f'uris = "{good.uri}"\nconnections = 2'}) as server:
         clients = [ThriftClient(server.host, server.port) for _ in range(20)]
@@ -177,6 +181,7 @@ def test_few_connections_carry_many_callers(tmp_path: Path, good: StandIn) -> No
         assert good.open <= 2
 
 
+@pytest.mark.long
 def test_reads_go_to_a_copy_until_the_connection_writes(tmp_path: Path, good: StandIn) -> None:
     settings = "prefix = 'c_'\nread_after_write_seconds = 2\nfailures = 1\npause_seconds = 0.1"
     with StandIn(answers("sales")) as copy:
@@ -225,6 +230,7 @@ def test_the_file_is_taken_again(tmp_path: Path, good: StandIn) -> None:
         assert client.get_database("more_sales").name == "more_sales"
 
 
+@pytest.mark.long
 def test_an_answer_with_a_name_that_is_hidden(tmp_path: Path) -> None:
     with (
         StandIn(answers("sales", get_table=lambda db, table: Table(dbName="secret", tableName=table))) as server,
