@@ -39,7 +39,9 @@ class Mapping:
         self.primary = self._primary()
         # Each name of a request is looked up several times.
         self.place = lru_cache(_KEPT)(self._place)
+        """Where a name of the front lies; None if no rule leads anywhere."""
         self.name = lru_cache(_KEPT)(self._name)
+        """The name of a backend's database in the front; None for one that has none."""
 
     @classmethod
     def load(cls, path: Path) -> "Mapping":
