@@ -26,6 +26,7 @@ BENCHMARKS = {
     "tpch": "TPC-H's queries as layers: refreshes beside computing all (ten minutes; `--scale 1` an hour)",
     "capture": "rows of ten columns from a Postgres into a raw table, by the log and by a snapshot (a minute)",
     "iceberg": "Iceberg's REST catalog beside Iceberg's reference server (five minutes)",
+    "federation": "a front of several metastores: calls, long replies, a backend that hangs (a minute)",
     "lake": "keyed tables beside Hudi's, on the same Spark 3.5 (forty minutes; `--rows 200000` ten)",
 }
 """What there is, by the module's name (`-` for `_`); each has a function `run(options)` that returns a Report."""

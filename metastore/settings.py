@@ -8,7 +8,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -44,7 +44,7 @@ class SettingsError(UsageError):
     """A setting is unknown or has a value that can't be used."""
 
 
-def _default_data_dir() -> Path:
+def default_data_dir() -> Path:
     """Root's data lives where services keep theirs; the embedded Postgres's own user may not enter /root."""
     return Path("/var/lib/metastore") if os.geteuid() == 0 else Path("~/.metastore")
 
@@ -257,7 +257,7 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="Address to listen on; `0.0.0.0` for every interface.")
     port: Port = Field(default=9083, description="Port of the Thrift service; 0 picks a free one.")
     data_dir: Annotated[Path, AfterValidator(_absolute_path)] = Field(
-        default_factory=_default_data_dir,
+        default_factory=default_data_dir,
         description="Directory of what this server keeps: the embedded Postgres, its log, by default the "
         "warehouse. One server at a time.",
         json_schema_extra={"default_text": "`~/.metastore`, as root `/var/lib/metastore`"},
@@ -843,18 +843,24 @@ class Settings(BaseSettings):
         return (init_settings,)
 
 
-def load(flags: Mapping[str, object] | None = None, config_file: Path | None = None) -> tuple[Settings, dict[str, str]]:
+def load(
+    flags: Mapping[str, object] | None = None,
+    config_file: Path | None = None,
+    *,
+    table: Mapping[str, object] | None = None,
+    only: Container[str] | None = None,
+) -> tuple[Settings, dict[str, str]]:
     """The settings, and for each one that isn't at its default, where its value came from.
 
-    `flags` are the values given on the command line, by setting name. Raises SettingsError for a file that
-    can't be read, an unknown key, and a value that can't be used; the message names where the value was
-    found.
+    `flags` are the values given on the command line, by setting name. `table` stands for the file's content, where that
+    is a table of another file. `only` names the settings that the environment may have. Raises SettingsError for a file
+    that can't be read, an unknown key, and a value that can't be used; the message names where the value was found.
     """
     flags = flags or {}
-    file_values = _read_file(config_file) if config_file else {}
-    environment = EnvSettingsSource(Settings)()
+    file_values = table or (_read_file(config_file) if config_file else {})
+    environment = {name: value for name, value in EnvSettingsSource(Settings)().items() if only is None or name in only}
     origins = (
-        {name: f"{name} in {config_file}" for name in file_values}
+        {name: f"{name} in {config_file}" if table is None else name for name in file_values}
         | {name: environment_name(name) for name in environment}
         | {name: flag_name(name) for name in flags}
     )

@@ -13,6 +13,7 @@ from lake.spark import jar
 from tests.interop import maven, record
 from tests.spark.session import LINES, ROOT, ConfiguredSession, SparkSession, require, spark_of
 from tests.support import reference
+from tests.support.front import FrontServer
 from tests.support.postgres import Postgres
 from tests.support.reference4 import Hive4Reference
 from tests.support.server import MetastoreServer
@@ -29,10 +30,11 @@ TARGETS = {
     "hive4": ["hive4"],
     "both": ["ours", "hive"],
     "all": ["ours", "hive", "hive4"],
+    "front": ["front"],
 }
 SAMPLE = 6
 """One of so many tests of the client suite runs against Hive, too, in an ordinary run."""
-MARKS = {"ours": (), "hive": (pytest.mark.hive,), "hive4": (pytest.mark.interop,)}
+MARKS = {"ours": (), "front": (), "hive": (pytest.mark.hive,), "hive4": (pytest.mark.interop,)}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,8 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=sorted(TARGETS),
         default=os.environ.get("METASTORE_TEST_TARGET"),
         help="which server tests run against that can run against either: ours, Hive's own (hive is 2.3, hive4 is 4), "
-        "both (ours and 2.3) or all in turn (default: the client suite against both, its calls of Hive 4 against ours "
-        "and Hive 4, others against ours; also METASTORE_TEST_TARGET)",
+        "both (ours and 2.3), all in turn, or ours behind a front (default: the client suite against both, its calls "
+        "of Hive 4 against ours and Hive 4, others against ours; also METASTORE_TEST_TARGET)",
     )
 
     parser.addoption(
@@ -86,6 +88,13 @@ def metastore_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metas
 
 
 @pytest.fixture(scope="session")
+def plain_front(metastore_server: MetastoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontServer]:
+    """A front before our server alone, whose databases keep their names."""
+    with FrontServer(tmp_path_factory.mktemp("front"), {"ours": f'uris = "{metastore_server.uri}"'}) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def hive_reference(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[reference.HiveReference]":
     """Hive's own metastore server, shared by all tests; skips where it can't run."""
     if (reason := reference.missing()) is not None:
@@ -110,9 +119,15 @@ def hive4_reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive4R
 @pytest.fixture(scope="session")
 def target(request: pytest.FixtureRequest) -> Target:
     """The server that the client suite runs against."""
-    fixture = {"ours": "metastore_server", "hive": "hive_reference", "hive4": "hive4_reference"}[request.param]
-    server = request.getfixturevalue(fixture)
-    return Target(request.param, server.host, server.port, server.log)
+    fixtures = {
+        "ours": "metastore_server",
+        "hive": "hive_reference",
+        "hive4": "hive4_reference",
+        "front": "plain_front",
+    }
+    server = request.getfixturevalue(fixtures[request.param])
+    name = "ours" if request.param == "front" else request.param
+    return Target(name, server.host, server.port, server.log)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,8 @@ class Session:
     `hive4` turns true with the first call that only newer clients know; until then answers are those of Hive 2.3
     where the two differ. `include_uncommitted`: reads show uncommitted partitions, too; it begins as the listener
     says on which the client connected, and `setMetaConf` changes it. `request`: whose changes the connection makes, if
-    its client may send a request again.
+    its client may send a request again. `wrote_at`: of a front of several metastores, when it has changed something in
+    each of them last.
     """
 
     connection_id: str
@@ -22,6 +23,7 @@ class Session:
     hive4: bool = False
     include_uncommitted: bool = False
     request: Claim | None = None
+    wrote_at: dict[str, float] = field(default_factory=dict)
 
     @property
     def user(self) -> str | None:

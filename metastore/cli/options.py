@@ -21,16 +21,25 @@ def settings_options(*names: str) -> Callable[[Command], Command]:
     """
 
     def decorate(command: Command) -> Command:
-        for name in reversed(names or tuple(Settings.model_fields)):
-            if has_flag(name):
-                command = _option(name, Settings.model_fields[name])(command)
         return click.option(
             "--config",
             envvar="METASTORE_CONFIG",
             metavar="FILE",
             type=click.Path(path_type=Path),
             help="TOML file with settings. [env: METASTORE_CONFIG]",
-        )(command)
+        )(settings_flags(*(names or tuple(Settings.model_fields)))(command))
+
+    return decorate
+
+
+def settings_flags(*names: str) -> Callable[[Command], Command]:
+    """Give a command flags for the named settings, as keyword arguments."""
+
+    def decorate(command: Command) -> Command:
+        for name in reversed(names):
+            if has_flag(name):
+                command = _option(name, Settings.model_fields[name])(command)
+        return command
 
     return decorate
 

@@ -99,7 +99,7 @@ class ReplyBroken(Exception):
     """A reply failed after its beginning was sent: nothing may follow on the connection. The text says why."""
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
     """`outcome` is "ok", the name of a declared exception's class, or what went wrong in words."""
 
     kind: int
@@ -148,7 +148,7 @@ class Dispatcher:
     def _serve(self, session: Session, request: Request, write: Write, may_wait: bool, copy: Copy | None) -> None:
         started = time.perf_counter()
         name = request.header.name
-        answer = self._answer(session, name, request, may_wait)
+        answer = self.answer(session, name, request, may_wait)
         body = answer.body
         if copy is not None and answer.outcome == "ok":
             body = copy.of(body)
@@ -200,7 +200,7 @@ class Dispatcher:
             facts = {"method": call.method.decode(), "user": session.user, "peer": session.peer, "bytes": sent}
             log.debug("call", outcome="cached", **facts)
 
-    def _answer(self, session: Session, name: str, request: Request, may_wait: bool) -> _Answer:
+    def answer(self, session: Session, name: str, request: Request, may_wait: bool) -> Answer:
         handler = self._handlers.get(name)
         method = METHODS.get(name)
         if name in NEW_SINCE_2_3:
@@ -209,38 +209,38 @@ class Dispatcher:
             message = f"Invalid method name: '{name}'"  # as in Hive
             if name.startswith(OWN_METHODS):
                 message += f"; this server has version {metastore.__version__}"
-            return _failure(TApplicationException.UNKNOWN_METHOD, message, "unknown method")
+            return failure(TApplicationException.UNKNOWN_METHOD, message, "unknown method")
 
         try:
             own = name.startswith(OWN_METHODS)
             decode = decode_sharing if handler.stores else binary.decode_preserving if own else binary.decode_strict
             arguments = decode(method.args, request.data, request.header.body)
         except UnicodeDecodeError:
-            return _protocol_error("a text among the arguments is not UTF-8")
+            return protocol_error("a text among the arguments is not UTF-8")
         except _UNDECODABLE as error:
-            return _protocol_error(f"the arguments can't be decoded: {error}")
+            return protocol_error(f"the arguments can't be decoded: {error}")
         if own and hasattr(arguments, "unknown"):
-            return _protocol_error(
+            return protocol_error(
                 f"the arguments of {name} have a field that this server's version, {metastore.__version__}, doesn't"
                 " know: the client is newer. Upgrade the server first"
             )
         if (missing := missing_field(arguments)) is not None:
-            return _protocol_error(str(missing))._replace(arguments=arguments)
+            return protocol_error(str(missing))._replace(arguments=arguments)
         for argument in handler.required:
             if getattr(arguments, argument) is None:
-                return _protocol_error(f"the argument '{argument}' of {name} is missing")
+                return protocol_error(f"the argument '{argument}' of {name} is missing")
 
         verdict = None if self.guard is None else Verdict()
         try:
             with acting(session.user, session.connection_id):
                 value = self.value(session, method, arguments, may_wait=may_wait, verdict=verdict)
-            body, outcome = _body(method, value)
+            body, outcome = result_body(method, value)
         except NotYet:
             raise
         except Exception as error:
-            return _raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
+            return raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
         kept = value if isinstance(value, str | Struct) or name == "lake_cancel_tokens" else None
-        return _Answer(REPLY, body, outcome, "ok", arguments, verdict, kept)
+        return Answer(REPLY, body, outcome, "ok", arguments, verdict, kept)
 
     def value(
         self,
@@ -283,7 +283,7 @@ def _object_of(name: str, message: bytes, arguments: int) -> str:
         return ""
 
 
-def _about(name: str, answer: _Answer) -> About:
+def _about(name: str, answer: Answer) -> About:
     """What the audit log says a call was about."""
     if answer.arguments is None:
         return About("")
@@ -299,7 +299,7 @@ def wants_answer(request: Request) -> bool:
     return request.header.kind != ONEWAY and not (name in METHODS and METHODS[name].oneway)
 
 
-def _body(method: Method, value: Any) -> tuple[Iterable[bytes], str]:
+def result_body(method: Method, value: Any) -> tuple[Iterable[bytes], str]:
     """The result struct that carries a return value, and the call's outcome."""
     if not method.returns_value:
         return (_NO_RESULT,), "ok"
@@ -331,30 +331,30 @@ def _spliced(begin: bytes, pieces: Iterator[bytes], name: str) -> Iterator[bytes
     yield STOP
 
 
-def _raised(method: Method, error: Exception, session: Session) -> _Answer:
+def raised(method: Method, error: Exception, session: Session) -> Answer:
     """The reply for what a handler raised."""
     if isinstance(error, ExceptionStruct):
         field = method.exceptions.get(type(error))
         if field is not None:
-            return _Answer(REPLY, _failed(method, field, error, session), type(error).__name__, "exception")
+            return Answer(REPLY, _failed(method, field, error, session), type(error).__name__, "exception")
         message = f"Internal error processing {method.name}"
-        return _undeclared(method, session, str(error), message, type(error).__name__)
+        return undeclared(method, session, str(error), message, type(error).__name__)
     if isinstance(error, TApplicationException):
-        return _failure(error.type, error.message or "", "application error")
+        return failure(error.type, error.message or "", "application error")
     if isinstance(error, DatabaseUnavailable | Unstorable | WarehouseError):
-        return _undeclared(method, session, str(error), str(error), type(error).__name__)
+        return undeclared(method, session, str(error), str(error), type(error).__name__)
     reference = _report(method.name, error, user=session.user, peer=session.peer)
     message = f"{INTERNAL_ERROR}{reference}; see the server's log"
-    return _undeclared(method, session, message, message, "internal error")
+    return undeclared(method, session, message, message, "internal error")
 
 
-def _undeclared(method: Method, session: Session, message: str, otherwise: str, outcome: str) -> _Answer:
+def undeclared(method: Method, session: Session, message: str, otherwise: str, outcome: str) -> Answer:
     """The reply for an error that the method doesn't declare: a MetaException if it declares that one."""
     for cls, field in method.exceptions.items():
         if cls.__name__ == "MetaException":
             error = cls(message=message)  # type: ignore[call-arg]
-            return _Answer(REPLY, _failed(method, field, error, session), outcome, "failure")
-    return _failure(TApplicationException.INTERNAL_ERROR, otherwise, outcome)
+            return Answer(REPLY, _failed(method, field, error, session), outcome, "failure")
+    return failure(TApplicationException.INTERNAL_ERROR, otherwise, outcome)
 
 
 def _failed(method: Method, field: str, error: Struct, session: Session) -> tuple[bytes]:
@@ -370,12 +370,12 @@ def _failed(method: Method, field: str, error: Struct, session: Session) -> tupl
     return (binary.encode(result),)
 
 
-def _protocol_error(message: str) -> _Answer:
-    return _failure(TApplicationException.PROTOCOL_ERROR, message, message)
+def protocol_error(message: str) -> Answer:
+    return failure(TApplicationException.PROTOCOL_ERROR, message, message)
 
 
-def _failure(kind: int, message: str, outcome: str) -> _Answer:
-    return _Answer(EXCEPTION, (binary.encode_application_exception(kind, message),), outcome, "failure")
+def failure(kind: int, message: str, outcome: str) -> Answer:
+    return Answer(EXCEPTION, (binary.encode_application_exception(kind, message),), outcome, "failure")
 
 
 def _report(name: str, error: Exception, **facts: object) -> str:

@@ -135,9 +135,9 @@ class _Role:
 class Supervisor:
     """One server, from its first file to its last process. `run` may be called once, in the main thread."""
 
-    def __init__(self, settings: Settings, *, worker: WorkerFunction, migrate: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, *, worker: WorkerFunction, migrate: Callable[[str], None] | None) -> None:
         """`migrate` brings the database at a URL up to date; it runs in a process of its own. A UserError
-        that it raises ends the server with that message."""
+        that it raises ends the server with that message. None: the server has no database."""
         self._settings = settings
         self._worker = worker
         self._migrate = migrate
@@ -200,10 +200,11 @@ class Supervisor:
         if (exposure := settings.exposure) is not None:
             log.warning("THE SERVER IS OPEN TO EVERYBODY", detail=exposure)
         _allow_open_files(settings.max_connections + _OTHER_FILES)
-        if settings.database_url is None:
-            url = self._start_postgres()
-            self._settings = settings = settings.model_copy(update={"database_url": url})
-        self._upgrade_schema()
+        if self._migrate is not None:
+            if settings.database_url is None:
+                url = self._start_postgres()
+                self._settings = settings = settings.model_copy(update={"database_url": url})
+            self._upgrade_schema(self._migrate)
 
         # What was imported so far is shared by all workers; a collector's run in one would copy it.
         gc.collect()
@@ -232,10 +233,10 @@ class Supervisor:
         self._postgres_started = time.monotonic()
         return self._postgres.start(while_waiting=self._stop_if_requested)
 
-    def _upgrade_schema(self) -> None:
+    def _upgrade_schema(self, migrate: Callable[[str], None]) -> None:
         def upgrade(on_ready: Callable[[], None]) -> int:
             assert self._settings.database_url is not None
-            self._migrate(self._settings.database_url)
+            migrate(self._settings.database_url)
             return 0
 
         child = self._fork("migration", upgrade)

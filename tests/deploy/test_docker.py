@@ -16,6 +16,8 @@ import yaml
 from lake.cli.commands.table_services_run import run_services
 from lake.maintenance.manager import STOP_SECONDS
 from metastore import settings
+from metastore.cli.federate import federate
+from metastore.federation.mapping import Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = ROOT / "docker-compose.yml"
@@ -64,7 +66,7 @@ def server_environment() -> dict[str, str]:
 
 
 def test_every_service_has_a_health_check() -> None:
-    assert set(services()) == {"metastore", "table-services", "postgres", "redis"}
+    assert set(services()) == {"metastore", "table-services", "front", "postgres", "redis"}
     for name, service in services().items():
         assert service["healthcheck"]["test"][0] == "CMD", name
 
@@ -105,6 +107,20 @@ def test_the_table_services_accept_their_arguments() -> None:
     assert f":{parsed['http_port']}/ready" in service["healthcheck"]["test"][-1]
     assert float(service["stop_grace_period"].removesuffix("s")) > STOP_SECONDS
     assert set(service["volumes"]) == set(services()["metastore"]["volumes"]), "it reads and writes the tables' files"
+
+
+def test_the_front_accepts_its_arguments() -> None:
+    service = services()["front"]
+    assert service["profiles"] == ["federation"]
+    (config,) = service["configs"]
+    parsed = federate.make_context("federate", service["command"][1:]).params
+    assert service["command"][0] == "federate"
+    assert str(parsed["file"]) == config["target"]
+    mapping = Mapping.load(ROOT / compose()["configs"][config["source"]]["file"])
+    assert mapping.backends["lake"].uris == (f"thrift://metastore:{settings.Settings.model_fields['port'].default}",)
+    assert mapping.primary == "lake"
+    (port,) = service["ports"]
+    assert port.endswith(f":{settings.Settings.model_fields['port'].default}")
 
 
 def test_a_stopping_server_is_given_longer_than_it_drains() -> None:

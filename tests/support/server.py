@@ -30,6 +30,7 @@ class MetastoreServer:
     goes to `log`; what it prints on stdout is in `output`.
     """
 
+    command = "serve"
     from_template = True
     """Whether a new server begins with a copy of a database that has the schema."""
 
@@ -67,7 +68,7 @@ class MetastoreServer:
             copy_data_directory(self.data_dir)
         command = [
             *([os.environ[SERVER], "-P"] if SERVER in os.environ else [sys.executable]),  # -P: not this tree's code
-            *("-m", "lake.cli", "serve"),
+            *("-m", "lake.cli", self.command),
             *("--host", self.host, "--port", str(self.port), "--data-dir", str(self.data_dir)),
             *self._options,
         ]

@@ -1,13 +1,11 @@
 """A plain Thrift client for every method that the metastore's port answers."""
 
-import logging
 from collections.abc import Callable
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.Thrift import TApplicationException, TMessageType
-from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 import lake
@@ -16,9 +14,6 @@ from lake.protocol.connection.login import Login
 from lake.protocol.connection.transports import transport
 from lake.protocol.services import METHODS, OWN_METHODS
 from lake.protocol.struct import ExceptionStruct
-
-# It logs what it raises anyway.
-logging.getLogger(TSocket.__module__).setLevel(logging.CRITICAL)
 
 _ANY_LENGTH = (1 << 31) - 1
 _VERSIONS = (

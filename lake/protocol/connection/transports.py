@@ -1,6 +1,7 @@
 """Thrift's transports for clients that encrypt and log in: TLS, frames of SASL, requests of HTTP."""
 
 import http.client
+import logging
 import socket
 import ssl
 
@@ -11,6 +12,9 @@ from lake.protocol.connection.login import Login, LoginRefused, SaslMechanism
 from lake.protocol.sasl import messages as sasl
 from lake.protocol.sasl.messages import Status
 from lake.protocol.sasl.protection import BadMessage, Protection
+
+# It logs what it raises anyway.
+logging.getLogger(TSocket.__module__).setLevel(logging.CRITICAL)
 
 _MAX_NEGOTIATION = 1 << 20
 _MAX_TEXT = 4_096

@@ -159,6 +159,25 @@ class _Metrics:
             multiprocess_mode="livemax",
             registry=self.registry,
         )
+        self.federation_left_out = Counter(
+            "metastore_federation_left_out",
+            "Lists of several backends of a front that came without one, which could not be reached.",
+            ["backend"],
+            registry=self.registry,
+        )
+        self.federation_down = Gauge(
+            "metastore_federation_backend_down",
+            "1 while a worker of a front leaves a backend alone that doesn't answer.",
+            ["backend"],
+            multiprocess_mode="livemax",
+            registry=self.registry,
+        )
+        self.federation_file_unusable = Gauge(
+            "metastore_federation_file_unusable",
+            "1 while the changed file of a front can't be used and the one before stays in force.",
+            multiprocess_mode="livemax",
+            registry=self.registry,
+        )
         self.audit_lost = Counter(
             "metastore_audit_lost_records",
             "Records of the audit log that its outlet could not keep while the destination was away.",
@@ -340,6 +359,21 @@ def requests_queued(*, for_thread: int, for_memory: int, for_login: int) -> None
 def audit_records_lost(count: int) -> None:
     """Counts records of the audit log that don't reach its outlet's destination."""
     _metrics().audit_lost.inc(count)
+
+
+def federation_left_out(backend: str) -> None:
+    """Counts a list of several backends that came without one."""
+    _metrics().federation_left_out.labels(backend).inc()
+
+
+def federation_backend(backend: str, *, down: bool) -> None:
+    """Says whether this process leaves a backend of a front alone."""
+    _metrics().federation_down.labels(backend).set(down)
+
+
+def federation_file(*, usable: bool) -> None:
+    """Says whether the file of a front is in force as it was written last."""
+    _metrics().federation_file_unusable.set(not usable)
 
 
 def authorization_in_trouble(troubled: bool) -> None:

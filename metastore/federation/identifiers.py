@@ -1,0 +1,57 @@
+"""Ids of transactions and locks, which carry the number of their backend above the id that it has there.
+
+The primary backend's have number 0 and are as they are: in Hive 2.3 the directories of transactional tables are called
+by them.
+"""
+
+from collections.abc import Callable
+
+_SHIFT = 48
+_LARGEST = (1 << _SHIFT) - 1
+_OPEN_END = (1 << 63) - 1  # Java's Long.MAX_VALUE, which stands for none
+_SEPARATORS = ":,"
+
+
+def marked(number: int, identifier: int) -> int:
+    """An id of a backend with a number. Raises OverflowError for an id that leaves no room for a number."""
+    if not number or identifier <= 0 or identifier == _OPEN_END:
+        return identifier
+    if identifier > _LARGEST:
+        raise OverflowError(f"{identifier} is too large an id")
+    return number << _SHIFT | identifier
+
+
+def number_of(identifier: int) -> int | None:
+    """The number of the backend that an id is from; None for what is no id."""
+    return None if identifier <= 0 or identifier == _OPEN_END else identifier >> _SHIFT
+
+
+def unmarked(identifier: int) -> int:
+    """The id as the backend has it."""
+    return identifier if number_of(identifier) is None else identifier & _LARGEST
+
+
+def in_text(text: str, change: Callable[[int], int]) -> str:
+    """A list of transactions as text, with each number changed; what is no number stays."""
+    made, digits = [], ""
+    for character in text + ":":
+        if character not in _SEPARATORS:
+            digits += character
+            continue
+        made.append(str(change(int(digits))) if digits.isdecimal() and digits.isascii() else digits)
+        made.append(character)
+        digits = ""
+    return "".join(made[:-1])
+
+
+def numbers_in(text: str) -> set[int]:
+    """The numbers of the backends that the transactions in a text are from."""
+    found: set[int] = set()
+
+    def note(identifier: int) -> int:
+        if (number := number_of(identifier)) is not None:
+            found.add(number)
+        return identifier
+
+    in_text(text, note)
+    return found

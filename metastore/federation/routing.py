@@ -1,0 +1,198 @@
+"""Which backend a request is for, and which requests are for none."""
+
+from lake.protocol.generated import fb303_service, hive_metastore_service
+from lake.protocol.hive import (
+    MetaException,
+    NoSuchLockException,
+    NoSuchObjectException,
+    NoSuchTxnException,
+    UnknownDBException,
+)
+from lake.protocol.method import Method
+from lake.protocol.services import OWN_METHODS
+from lake.protocol.struct import ExceptionStruct
+from metastore.federation.mapping import Mapping, Place
+from metastore.federation.names import Name
+from metastore.federation.translation import Asked
+
+SELECTED = "federation.backend"
+"""What a client sets (in Hive: `set metaconf:federation.backend=eu`) so that requests which name nothing go there."""
+
+OF_PRIMARY = frozenset({
+    "open_txns", "get_open_txns", "get_open_txns_info", "get_open_txns_req", "get_config_value", "getMetaConf",
+    "add_partitions", "add_partitions_pspec", "partition_name_has_valid_characters", "partition_name_to_spec",
+    "partition_name_to_vals",
+})  # fmt: skip
+"""Requests that name nothing, and go to the primary backend unless the connection has selected another."""
+
+ONE_OBJECT = frozenset({
+    "get_database", "get_fields", "get_partition", "get_partition_by_name", "get_partition_with_auth", "get_table",
+    "get_table_req",
+})  # fmt: skip
+"""Reads whose answers are about the object alone that the request names."""
+
+LOG = frozenset({"get_next_notification", "get_current_notificationEventId", "get_notification_events_count"})
+"""Requests for a backend's notification log. Its messages are texts that name databases."""
+
+OF_WRITERS = frozenset({
+    "get_valid_write_ids", "get_max_allocated_table_write_id", "get_all_write_event_info",
+    "get_latest_committed_compaction_info", "get_lock_materialization_rebuild", "show_locks", "show_compact",
+})  # fmt: skip
+"""Reads of what transactions depend on: a copy of the metastore that is behind would mislead them."""
+
+REFUSED = {
+    **dict.fromkeys(
+        ("get_delegation_token", "renew_delegation_token", "cancel_delegation_token", "add_token", "remove_token",
+         "get_token", "get_all_token_identifiers", "add_master_key", "update_master_key", "remove_master_key",
+         "get_master_keys"),
+        "a token of one metastore is not one of another: clients log in to the front by password, Kerberos, certificate"
+        " or JSON Web Token",
+    ),
+    **dict.fromkeys(
+        ("create_catalog", "alter_catalog", "drop_catalog"),
+        "the catalogs of a front are those of its file",
+    ),
+    "get_metastore_db_uuid": "a front has no database: ask the backend itself",
+}  # fmt: skip
+"""Methods that the front never answers, and why."""
+
+OF_READERS = frozenset({
+    "open_txns", "lock", "check_lock", "heartbeat", "heartbeat_txn_range", "unlock", "commit_txn", "abort_txn",
+    "abort_txns",
+})  # fmt: skip
+"""Changes that readers make, too: what is read-only takes them."""
+
+
+_PASSED_ON = frozenset(method.name for service in (hive_metastore_service, fb303_service) for method in service.METHODS)
+
+
+_OF_CONNECTION = frozenset({"lake_begin_request", "lake_end_request"})
+_ASK_ITSELF = "send it to the lake metastore itself; `metastore federate explain` says which it is"
+
+
+class Refused(Exception):
+    """The front doesn't do that. The text says what to do instead."""
+
+
+def refusal(name: str) -> str | None:
+    """Why the front never answers a method; None if it may."""
+    if name in _OF_CONNECTION:
+        return f"{name} is about a connection, and a front has others to its backends: {_ASK_ITSELF}"
+    if name not in _PASSED_ON and not name.startswith(OWN_METHODS):
+        return f"{name} is not passed on by a front: Hudi's own calls go to the metastore itself"
+    return REFUSED.get(name)
+
+
+def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | None) -> str:
+    """The backend that all of a request is about.
+
+    Calls of lake metastores alone have to name it: those that wait for events would keep connections that all share.
+
+    Raises Refused, and the exception of the method for a database that no backend has.
+    """
+    found: dict[str, str] = {}  # the backends, and what of the request leads there
+    for name in asked.names:
+        found.setdefault(_place(mapping, method, name).backend, f"database {name}")
+    if not asked.names:
+        for catalog in asked.catalogs:
+            found |= dict.fromkeys(_of_catalog(mapping, method, catalog, selected), f"catalog {catalog}")
+    for number in asked.numbers:
+        found.setdefault(
+            _of_number(mapping, method, number), f"an id with number {number}" if number else "an id of its own"
+        )
+    if len(found) > 1:
+        parts = " and ".join(f"{what} of backend {backend}" for backend, what in found.items())
+        raise Refused(
+            f"{method.name} is about {parts}: a request, a transaction and a lock are about one backend. Transactions"
+            f" begin at the primary one unless the connection says otherwise (set metaconf:{SELECTED}=…)"
+        )
+    if found:
+        return next(iter(found))
+    if method.name.startswith(OWN_METHODS):
+        raise Refused(f"{method.name} names no table, so a front doesn't pass it on: {_ASK_ITSELF}")
+    return nameless(mapping, method.name, selected)
+
+
+def nameless(mapping: Mapping, method: str, selected: str | None) -> str:
+    """The backend of a request that names nothing. Raises Refused."""
+    if selected is not None and selected in mapping.backends:
+        return selected
+    if len(mapping.backends) == 1 or (method in OF_PRIMARY and mapping.primary is not None):
+        assert mapping.primary is not None
+        return mapping.primary
+    known = ", ".join(mapping.backends)
+    more = ", or mark one as primary in the front's file" if method in OF_PRIMARY else ""
+    raise Refused(
+        f"{method} names no database, so a front of several metastores can't tell which one it is for: select one first"
+        f" by set metaconf:{SELECTED}=… (one of {known}), ask the backend itself{more}"
+    )
+
+
+def may_be_behind(method: str, asked: Asked) -> bool:
+    """Whether a read may be answered by a copy of the metastore that is behind by some seconds."""
+    return bool(asked.names) and not asked.numbers and method not in OF_WRITERS and not method.startswith(OWN_METHODS)
+
+
+def check_own(mapping: Mapping, method: str, backend: str) -> None:
+    """Raises Refused for a call of lake metastores alone to a backend that has other names than the front.
+
+    Texts in its answer may have the backend's.
+    """
+    if method.startswith(OWN_METHODS) and not mapping.is_identity(backend):
+        raise Refused(
+            f"a front passes {method} on only where databases have the names of their own metastore, and those of"
+            f" backend {backend} have others: {_ASK_ITSELF}"
+        )
+
+
+def check_writable(mapping: Mapping, method: str, asked: Asked, backend: str) -> None:
+    """Raises Refused if the request would change what the front may only read."""
+    if method in OF_READERS:
+        return
+    settings = mapping.backends[backend]
+    for name in asked.names:
+        place = mapping.place(name)
+        if place is not None and not settings.writable(place.name.database):
+            raise Refused(
+                f"database {name} is read-only here (backends.{backend}.read_only): change it by a client of backend"
+                f" {backend} itself"
+            )
+    if not asked.names and settings.read_only is True:
+        raise Refused(f"backend {backend} is read-only here (backends.{backend}.read_only)")
+
+
+def _place(mapping: Mapping, method: Method, name: Name) -> Place:
+    place = mapping.place(name)
+    if place is not None:
+        return place
+    text = f"no metastore behind this front has a database {name}"
+    for cls in (NoSuchObjectException, UnknownDBException, MetaException):
+        if cls in method.exceptions:
+            error: ExceptionStruct = cls(message=text)
+            raise error
+    raise Refused(text)
+
+
+def _of_catalog(mapping: Mapping, method: Method, catalog: str, selected: str | None) -> list[str]:
+    """The backend that a catalog's name leads to; none for the default catalog of several."""
+    there = [backend for backend, settings in mapping.backends.items() if settings.catalog == catalog]
+    if len(there) == 1:
+        return there
+    if not there:
+        raise Refused(f"this front has no catalog {catalog}: it has {', '.join(mapping.catalogs)}")
+    return [selected] if selected in there else []
+
+
+def _of_number(mapping: Mapping, method: Method, number: int) -> str:
+    for backend in mapping.backends:
+        if mapping.number(backend) == number:
+            return backend
+    text = (
+        "an id of a transaction or lock is from no backend of this front. If it was once, the primary backend, or a"
+        " backend's number, has changed"
+    )
+    for cls in (NoSuchTxnException, NoSuchLockException):
+        if cls in method.exceptions:
+            error: ExceptionStruct = cls(message=text)
+            raise error
+    raise Refused(text)

@@ -1,0 +1,262 @@
+"""Carries the names in a request to its backend, and those in the answer back."""
+
+from dataclasses import dataclass, field
+
+from thrift.Thrift import TType
+
+from lake.protocol.codec import binary
+from lake.protocol.hive import GetOpenTxnsResponse, MetaException, Table
+from lake.protocol.struct import Struct, fields
+from metastore.federation import identifiers, views
+from metastore.federation.fields import Hidden, walk
+from metastore.federation.mapping import Mapping, Place
+from metastore.federation.names import DEFAULT_CATALOG, Name, joined, normal, split
+
+EVERY = "*"
+"""In place of a database in requests for events: all of them."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a request names: databases and catalogs of the front, and the numbers that ids in it are marked with.
+
+    `plain`: no name is in the form of Hive 3, with its catalog, which older versions don't know.
+    """
+
+    names: list[Name] = field(default_factory=list)
+    catalogs: list[str] = field(default_factory=list)
+    numbers: set[int] = field(default_factory=set)
+    plain: bool = True
+
+
+def asked(arguments: Struct) -> Asked:
+    """What the arguments of a call name, in all of their fields. Raises MetaException for a malformed name."""
+    found = Asked()
+    walk(arguments, _Collecting(found))
+    return found
+
+
+def to_backend(arguments: Struct, mapping: Mapping, backend: str) -> None:
+    """Puts the backend's own names and ids into arguments, all of whose names lead there."""
+    walk(arguments, _ToBackend(mapping, backend))
+
+
+def to_front(value: Struct, mapping: Mapping, backend: str) -> None:
+    """Puts the front's names and ids into an answer of a backend.
+
+    Items of lists about databases without a name in the front are left out; they are hidden. Raises Hidden where that
+    leaves nothing, MetaException for an id that can't be marked.
+    """
+    walk(value, _ToFront(mapping, backend))
+
+
+def parsed(catalog: str | None, inherited: str | None, database: str, default: str = DEFAULT_CATALOG) -> Name:
+    """The database that a field names. Raises MetaException."""
+    before, name = split(database)
+    return Name(normal(catalog or before or inherited or default), normal(name or ""))
+
+
+class _OpenTransactionsOf23(Struct):
+    """The field of GetOpenTxnsResponse that Hive 2.3 has as a set."""
+
+    __slots__ = ("open_txns", "unknown")
+    thrift_spec = fields(None, None, (2, "open_txns", TType.SET, (TType.I64, None, False)))
+
+    def __init__(self) -> None:
+        self.open_txns: set[int] | None = None
+
+
+class _Plain:
+    """A visitor that changes nothing."""
+
+    def catalog(self, catalog: str) -> str:
+        return catalog
+
+    def identifier(self, number: int) -> int:
+        return number
+
+    def transactions(self, text: str) -> str:
+        return text
+
+    def whole(self, value: Struct) -> None:
+        pass
+
+
+class _Collecting(_Plain):
+    def __init__(self, found: Asked) -> None:
+        self._found = found
+
+    def database(
+        self, catalog: str | None, database: str, *, has_catalog: bool, inherited: str | None
+    ) -> tuple[str | None, str]:
+        name = parsed(catalog, inherited, database)
+        if database.startswith("@"):
+            self._found.plain = False
+        if name.database == EVERY:
+            return catalog, database
+        if name.database:
+            self._found.names.append(name)
+        else:
+            self._found.catalogs.append(name.catalog)
+        return catalog, database
+
+    def catalog(self, catalog: str) -> str:
+        self._found.catalogs.append(normal(catalog))
+        return catalog
+
+    def qualified(self, name: str) -> str:
+        database, _ = _qualified(name)
+        if database.database:
+            self._found.names.append(database)
+        return name
+
+    def identifier(self, number: int) -> int:
+        if (found := identifiers.number_of(number)) is not None:
+            self._found.numbers.add(found)
+        return number
+
+    def transactions(self, text: str) -> str:
+        self._found.numbers |= identifiers.numbers_in(text)
+        return text
+
+
+class _ToBackend(_Plain):
+    def __init__(self, mapping: Mapping, backend: str) -> None:
+        self._mapping = mapping
+        self._backend = backend
+        self._catalog = mapping.backends[backend].backend_catalog
+        self._identity = mapping.is_identity(backend)
+
+    def database(
+        self, catalog: str | None, database: str, *, has_catalog: bool, inherited: str | None
+    ) -> tuple[str | None, str]:
+        name = parsed(catalog, inherited, database)
+        if name.database == EVERY or (self._identity and not database.startswith("@")):
+            return catalog, database
+        there = Name(self._catalog, "") if not name.database else self._there(name)
+        if there.catalog == DEFAULT_CATALOG:  # old versions know no catalogs, and `@`
+            new = database if there.database == normal(database) else there.database
+            return (catalog and there.catalog), new
+        if has_catalog:
+            return there.catalog, there.database
+        return None, joined(there.catalog, there.database)
+
+    def catalog(self, catalog: str) -> str:
+        return self._catalog
+
+    def qualified(self, name: str) -> str:
+        front, table = _qualified(name)
+        return f"{self._there(front).database}.{table}" if front.database else name
+
+    def identifier(self, number: int) -> int:
+        return identifiers.unmarked(number)
+
+    def transactions(self, text: str) -> str:
+        return identifiers.in_text(text, identifiers.unmarked)
+
+    def whole(self, value: Struct) -> None:
+        if isinstance(value, Table) and not self._identity and (value.viewOriginalText or value.viewExpandedText):
+            self._view(value)
+
+    def _view(self, table: Table) -> None:
+        if views.UNMAPPED in (table.parameters or {}):
+            raise MetaException(
+                f"the text of view {table.tableName} names databases as backend {self._backend} does, and can't be told"
+                f" from the front's names: change the view by a client of {self._backend} itself"
+            )
+        try:
+            views.rename_in(table, self._of_text)
+        except views.NotUnderstood as reason:
+            raise MetaException(
+                f"the names of databases in the text of view {table.tableName} can't be told for certain ({reason}):"
+                f" make the view by a client of backend {self._backend} itself"
+            ) from None
+
+    def _of_text(self, database: str) -> str:
+        front = Name(self._mapping.backends[self._backend].catalog, database)
+        return self._there(front).database
+
+    def _there(self, name: Name) -> Name:
+        place: Place | None = self._mapping.place(name)
+        if place is None or place.backend != self._backend:
+            where = "no backend" if place is None else f"backend {place.backend}"
+            raise MetaException(
+                f"database {name} is of {where}, and not of backend {self._backend} like what else the request names: a"
+                " request is about one backend"
+            )
+        return place.name
+
+
+class _ToFront(_Plain):
+    def __init__(self, mapping: Mapping, backend: str) -> None:
+        self._mapping = mapping
+        self._backend = backend
+        self._default = mapping.backends[backend].backend_catalog
+        self._number = mapping.number(backend)
+        self._identity = mapping.is_identity(backend)
+
+    def database(
+        self, catalog: str | None, database: str, *, has_catalog: bool, inherited: str | None
+    ) -> tuple[str | None, str]:
+        there = parsed(catalog, inherited, database, self._default)
+        name = self._name(there)
+        if not has_catalog:
+            return None, name.database
+        return (name.catalog if catalog is not None or name.catalog != DEFAULT_CATALOG else None), name.database
+
+    def catalog(self, catalog: str) -> str:
+        return self._mapping.backends[self._backend].catalog if normal(catalog) == self._default else catalog
+
+    def qualified(self, name: str) -> str:
+        there, table = _qualified(name)
+        return name if not there.database else f"{self._name(Name(self._default, there.database)).database}.{table}"
+
+    def identifier(self, number: int) -> int:
+        if self._number == 0 or identifiers.number_of(number) is None:
+            return number
+        if self._number is None:
+            raise MetaException(
+                f"backend {self._backend} answers with the id of a transaction or lock, and later calls could not tell"
+                f" whose it is: give backends.{self._backend} a number in the front's file"
+            )
+        return identifiers.marked(self._number, number)
+
+    def transactions(self, text: str) -> str:
+        return identifiers.in_text(text, self.identifier)
+
+    def whole(self, value: Struct) -> None:
+        if isinstance(value, GetOpenTxnsResponse):
+            self._open_transactions(value)
+        elif isinstance(value, Table) and not self._identity:
+            try:
+                views.rename_in(value, self._of_text)
+            except (views.NotUnderstood, Hidden):
+                views.mark(value)
+
+    def _open_transactions(self, value: GetOpenTxnsResponse) -> None:
+        """Marks the ids in the field that Hive 2.3 has as a set, and later versions as a list."""
+        unknown = getattr(value, "unknown", b"")
+        if not self._number or not unknown:
+            return
+        older = binary.decode(_OpenTransactionsOf23, unknown + binary.STOP)
+        older.open_txns = {self.identifier(each) for each in older.open_txns or ()}
+        marked = binary.encode_fields(older)
+        if len(marked) != len(unknown):
+            raise MetaException(f"backend {self._backend} answers with more than is known of open transactions")
+        value.unknown = marked
+
+    def _of_text(self, database: str) -> str:
+        return self._name(Name(self._default, database)).database
+
+    def _name(self, there: Name) -> Name:
+        name = self._mapping.name(self._backend, there)
+        if name is None:
+            raise Hidden(f"database {there} of backend {self._backend} has no name here: another rule hides it")
+        return name
+
+
+def _qualified(name: str) -> tuple[Name, str]:
+    """Splits `database.table` or `catalog.database.table`."""
+    before, _, table = name.rpartition(".")
+    catalog, _, database = before.rpartition(".")
+    return Name(normal(catalog) or DEFAULT_CATALOG, normal(database)), table

@@ -1,0 +1,267 @@
+"""A worker that answers out of other metastores (`metastore federate`): it has no database of its own."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TApplicationException
+
+from lake.protocol.codec import binary
+from lake.protocol.codec.protocols import Request
+from lake.protocol.generated.fb303_types import fb_status
+from lake.protocol.hive import MetaException
+from lake.protocol.hive_versions import NEW_SINCE_2_3
+from lake.protocol.method import Method
+from lake.protocol.services import METHODS
+from lake.protocol.struct import ExceptionStruct, Struct
+from metastore import __version__, api
+from metastore.api.methods import HANDLERS, Call
+from metastore.api.session import Session
+from metastore.federation.configuration import FederationError
+from metastore.federation.errors import BackendError
+from metastore.federation.front import Front, Reply, Who
+from metastore.federation.front import Request as FrontRequest
+from metastore.federation.mapping import Mapping
+from metastore.federation.merging import MERGED, is_merged
+from metastore.federation.pool import Identity
+from metastore.federation.routing import SELECTED, Refused, refusal
+from metastore.server.connection.open_connections import Connections
+from metastore.server.dispatch import (
+    Answer,
+    Dispatcher,
+    ReplyBroken,
+    failure,
+    protocol_error,
+    raised,
+    result_body,
+    undeclared,
+)
+from metastore.server.monitoring import audit, metrics
+from metastore.server.monitoring.audit import AuditLog
+from metastore.server.worker import Worker
+from metastore.services.events.recorder import acting
+from metastore.services.wiring import Metastore
+from metastore.settings import Settings
+
+LOOK_SECONDS = 0.5
+"""How often a worker looks whether the file was changed."""
+
+_NAME = "metastore front"
+_SHOWN = 20  # hidden databases of a backend
+_OWN = frozenset({"set_ugi", "setOption", "getCpuProfile", "reinitialize", "shutdown", "flushCache"})
+"""Methods whose handlers need no metastore."""
+
+_STARTED = int(time.time())
+
+log = structlog.get_logger(__name__)
+
+
+def run(
+    listeners: list[socket.socket],
+    settings: Settings,
+    *,
+    file: Path,
+    worker_id: int,
+    parent_alive: int,
+    on_ready: Callable[[], None],
+) -> int:
+    """Runs a worker until it is stopped; see `supervisor.WorkerFunction`. `file`: which metastores are behind it."""
+    api.load()
+    front = Front(Mapping.load(file), changes, metrics.federation_left_out)
+    audits = audit.audit_log(settings)
+    ended = threading.Event()
+    threading.Thread(target=_watch, args=(front, file, ended), name="federation", daemon=True).start()
+    try:
+        worker = Worker(listeners, settings, FrontDispatcher(front, audits), Connections(), worker_id=worker_id)
+        worker.run(parent_alive, on_ready)
+    finally:
+        ended.set()
+        front.close()
+        if audits is not None:
+            audits.close()
+    return 0
+
+
+def changes(method: str) -> bool:
+    """Whether a method changes something, as its handler declares; True for a method without one."""
+    handler = HANDLERS.get(method)
+    return handler is None or handler.rule.changes
+
+
+def _watch(front: Front, file: Path, ended: threading.Event) -> None:
+    """Takes the file again whenever it was changed. One that can't be used changes nothing."""
+    before = _content(file)
+    while not ended.wait(LOOK_SECONDS):
+        for pool in front.pools:
+            metrics.federation_backend(pool.backend, down=pool.state == "down")
+        now = _content(file)
+        if now is None or now == before:
+            continue
+        before = now
+        try:
+            front.reload(Mapping.load(file))
+        except FederationError as error:
+            log.error("the changed file can't be used; the one before stays in force", reason=str(error))
+            metrics.federation_file(usable=False)
+        else:
+            log.info("took the changed file", file=str(file))
+            metrics.federation_file(usable=True)
+
+
+def _content(file: Path) -> bytes | None:
+    with contextlib.suppress(OSError):
+        return file.read_bytes()
+    return None
+
+
+class FrontDispatcher(Dispatcher):
+    """Answers requests out of the metastores behind a front."""
+
+    def __init__(self, front: Front, audit_log: AuditLog | None = None) -> None:
+        no_metastore = cast(Metastore, None)  # no function is called that needs one
+        super().__init__(HANDLERS, no_metastore, None, audit_log)
+        self._front = front
+
+    def answer(self, session: Session, name: str, request: Request, may_wait: bool) -> Answer:
+        method = METHODS.get(name)
+        if name in NEW_SINCE_2_3:
+            session.hive4 = True
+        if method is None:
+            return failure(TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{name}'", "unknown method")
+        try:
+            arguments = binary.decode_preserving(method.args, request.data, request.header.body)
+        except (UnicodeDecodeError, EOFError, TProtocolException, TypeError, ValueError, OverflowError) as error:
+            return protocol_error(f"the arguments can't be decoded: {error}")
+        try:
+            with acting(session.user, session.connection_id):
+                found = self._reply(session, method, arguments, request)
+        except (BackendError, Refused) as error:
+            answer = undeclared(method, session, str(error), str(error), type(error).__name__)
+            return answer._replace(arguments=arguments)
+        except Exception as error:
+            return raised(method, error, session)._replace(arguments=arguments)
+        return found._replace(arguments=arguments)
+
+    def _reply(self, session: Session, method: Method, arguments: Struct, request: Request) -> Answer:
+        name = method.name
+        if (reason := refusal(name)) is not None:
+            raise Refused(reason)
+        if name in _OWN:
+            handler = HANDLERS[name]
+            call = Call(session, self._metastore)
+            value = handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
+            return Answer(binary.REPLY, *result_body(method, value), "ok")
+        begun = self._front.begin(_who(session))
+        if name in _ABOUT_FRONT:
+            values = [getattr(arguments, each) for each in method.argument_names]
+            value = _ABOUT_FRONT[name](self._front, begun, session, *values)
+            return Answer(binary.REPLY, *result_body(method, value), "ok")
+        if is_merged(name, arguments):
+            value = MERGED[name](begun, *[getattr(arguments, each) for each in method.argument_names])
+            return Answer(binary.REPLY, *result_body(method, value), "ok")
+        return _passed_on(name, begun.route(method, arguments, request.data[request.header.body :]))
+
+
+def _who(session: Session) -> Who:
+    caller = session.caller
+    settings = tuple((key, value) for key, value in sorted(session.metaconf.items()) if key != SELECTED)
+    identity = Identity(caller.user, tuple(caller.groups), settings, session.hive4)
+    return Who(identity, session.metaconf.get(SELECTED), session.wrote_at)
+
+
+def _passed_on(name: str, reply: Reply) -> Answer:
+    """A backend's reply. Its first piece is made now: what fails at once still gets a proper answer."""
+    pieces = iter(reply.body)
+    first = next(pieces, b"")
+    label: metrics.Outcome = "ok" if reply.outcome == "ok" else "exception"
+    if reply.kind == binary.EXCEPTION:
+        label = "failure"
+    return Answer(reply.kind, _streamed(first, pieces, name, reply.backend), reply.outcome, label)
+
+
+def _streamed(first: bytes, pieces: Iterator[bytes], name: str, backend: str) -> Iterator[bytes]:
+    try:
+        yield first
+        yield from pieces
+    except Exception as error:
+        raise ReplyBroken(f"{name} failed in the middle of the reply of backend {backend}: {error}") from error
+    finally:
+        if (close := getattr(pieces, "close", None)) is not None:
+            close()  # its connection can't be used for others
+
+
+# -- what a front says about itself ----------------------------------------------------------------------------
+
+
+def _get_meta_conf(front: Front, request: FrontRequest, session: Session, key: str | None) -> Any:
+    if key == SELECTED:
+        return session.metaconf.get(SELECTED, "")
+    if key in session.metaconf:
+        return session.metaconf[key]
+    return _known_settings(request, key)[0]
+
+
+def _set_meta_conf(front: Front, request: FrontRequest, session: Session, key: str | None, value: str | None) -> None:
+    """Keeps a setting for the connections to the backends, if one of them knows it."""
+    key, value = key or "", value or ""
+    if key == SELECTED:
+        if value and value not in front.mapping.backends:
+            raise MetaException(f"this front has no backend {value}: it has {', '.join(front.mapping.backends)}")
+        if value:
+            session.metaconf[key] = value
+        else:
+            session.metaconf.pop(key, None)
+        return
+    _known_settings(request, key)
+    session.metaconf[key] = value
+
+
+def _known_settings(request: FrontRequest, key: str | None) -> list[Any]:
+    """What the backends that know a setting say of it, the primary first. Raises MetaException if none does."""
+    refused: list[ExceptionStruct] = []
+
+    def of(backend: str) -> Any:
+        try:
+            return request.ask(backend, "getMetaConf", key)
+        except MetaException as error:
+            refused.append(error)
+            return None
+
+    backends = sorted(request.mapping.backends, key=lambda each: each != request.mapping.primary)
+    known = [value for _, value in request.of_all(of, backends) if value is not None]
+    if not known:
+        raise refused[0] if refused else MetaException(f"no backend knows the setting {key}")
+    return known
+
+
+def _status(front: Front) -> str:
+    """A line for each backend."""
+    lines = []
+    for pool in front.pools:
+        line = f"{pool.backend}: {pool.state}" + (f", {pool.trouble}" if pool.trouble else "")
+        if pool.hidden:
+            line += f"; hidden, since their names mean others: {', '.join(sorted(pool.hidden)[:_SHOWN])}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+_ABOUT_FRONT: dict[str, Callable[..., Any]] = {
+    "getMetaConf": _get_meta_conf,
+    "setMetaConf": _set_meta_conf,
+    "getName": lambda front, request, session: _NAME,
+    "getVersion": lambda front, request, session: __version__,
+    "getStatus": lambda front, request, session: fb_status.ALIVE,
+    "getStatusDetails": lambda front, request, session: _status(front),
+    "aliveSince": lambda front, request, session: _STARTED,
+    "getCounters": lambda front, request, session: {},
+    "getCounter": lambda front, request, session, key: 0,
+    "getOptions": lambda front, request, session: {},
+    "getOption": lambda front, request, session, key: "",
+}
+"""`function(front, request, session, *arguments)`."""

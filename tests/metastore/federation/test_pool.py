@@ -1,0 +1,112 @@
+"""The connections to a backend: few, each for one caller at a time, none that nobody counts."""
+
+import random
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from lake.protocol.codec import binary
+from lake.protocol.hive import Table
+from lake.protocol.services import METHODS
+from metastore.federation.configuration import Backend
+from metastore.federation.errors import Busy, Unreachable
+from metastore.federation.front import Exchange
+from metastore.federation.pool import Identity, Pool
+from tests.metastore.federation.stand_in import HangUp, StandIn
+
+GET_TABLE = METHODS["get_table"]
+LIMIT = 1 << 20
+
+
+def pool(uri: str, **settings: Any) -> Pool:
+    return Pool("it", Backend.model_validate({"uris": uri, **settings}), LIMIT)
+
+
+def get_table(of: Pool, user: str, table: str) -> str | None:
+    arguments: Any = GET_TABLE.args
+    exchange = Exchange(of, Identity(user), GET_TABLE, binary.encode(arguments("d", table)), resend=True)
+    _, body = exchange.whole(exchange.begin())
+    result: Any = binary.decode(GET_TABLE.result, body)
+    name: str | None = result.success.tableName
+    return name
+
+
+def test_many_callers_get_their_own_answers_over_few_connections() -> None:
+    """Some connections break; each caller's name goes with its own calls."""
+    rng = random.Random(1)
+    wrong: list[str] = []
+
+    def answer(db: str, table: str) -> Table:
+        if rng.random() < 0.05:
+            raise HangUp
+        return Table(dbName=db, tableName=table)
+
+    with StandIn({"get_table": answer}) as backend:
+        tested = pool(backend.uri, connections=3, failures=1_000)
+
+        def work(number: int) -> None:
+            for turn in range(20):
+                name = f"t{number}.{turn}"
+                try:
+                    found = get_table(tested, f"user{number % 4}", name)
+                except Unreachable:  # the second connection broke, too
+                    continue
+                if found != name:
+                    wrong.append(name)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(20)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(60)
+        assert not any(each.is_alive() for each in threads)
+        assert wrong == []
+        assert tested._open == len(tested._idle) <= 3
+        users = {connection: values[0] for connection, name, values in backend.calls if name == "set_ugi"}
+        for connection, name, values in backend.calls:
+            if name == "get_table":
+                assert users[connection] == f"user{int(values[1][1:].partition('.')[0]) % 4}"
+
+
+def test_it_is_left_alone_and_then_tried_by_one() -> None:
+    tested = pool("thrift://127.0.0.1:1", failures=2, pause_seconds=0.2)
+    for _ in range(2):
+        with pytest.raises(Unreachable, match="Could not connect"):
+            tested.take(Identity(None))
+    assert tested.state == "down"
+    began = time.monotonic()
+    with pytest.raises(Unreachable):
+        tested.take(Identity(None))
+    assert time.monotonic() - began < 0.1
+    time.sleep(0.25)
+    with StandIn({}) as backend:
+        tested.settings = tested.settings.model_copy(update={"uris": (backend.uri,)})
+        tested._uris = iter([backend.uri] * 9)  # type: ignore[assignment]
+        relay = tested.take(Identity(None))
+        with pytest.raises(Unreachable):
+            tested.take(Identity(None))  # until the one has its answer
+        tested.succeeded()
+        tested.give_back(relay, Identity(None), usable=True)
+        assert tested.take(Identity(None)) is relay
+
+
+def test_nobody_waits_for_one_that_has_fallen_silent() -> None:
+    with StandIn({}) as backend:
+        tested = pool(backend.uri, connections=1, wait_seconds=60)
+        tested.take(Identity(None))
+        began = time.monotonic()
+        with pytest.raises(Busy, match="answered nothing"):
+            tested.take(Identity(None))
+        assert 0.5 < time.monotonic() - began < 5
+
+
+def test_a_busy_one_is_waited_for() -> None:
+    with StandIn({}) as backend:
+        tested = pool(backend.uri, connections=1)
+        relay = tested.take(Identity("a"))
+        threading.Timer(0.3, lambda: tested.give_back(relay, Identity("a"), usable=True)).start()
+        other = tested.take(Identity("b"))  # it makes room for another caller
+        assert other is not relay
+        assert tested._open == 1
