@@ -39,7 +39,7 @@ def test_every_struct_with_all_fields_round_trips() -> None:
         assert len(read_tree(encoded)) == len(cls.field_names()), cls
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(any_struct())
 def test_random_struct_round_trips(value: Struct) -> None:
     encoded = binary.encode(value)
@@ -86,7 +86,7 @@ def _structs_in(ttype: int, argument: Any, value: Any) -> Iterator[tuple[type[St
             yield from _structs_in(argument[2], argument[3], item)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(trees_with_unknown_fields())
 def test_unknown_fields_survive(case: tuple[type[Struct], Tree]) -> None:
     cls, tree = case

@@ -762,7 +762,7 @@ VALUES = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(some=FILTERS, rows=st.lists(VALUES, min_size=1, max_size=8))
 def test_postgres_selects_what_the_model_says(
     connection: Connection, some: Filter, rows: list[tuple[str, ...]]
