@@ -114,7 +114,6 @@ class Runner:
         self._tables: dict[str, LakeTable] = {}
         self.heartbeat_seconds = heartbeat_seconds
         self.engine = engine
-        self._compared: set[str] = set()
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each stage of a refresh, for tests that kill the process there."""
         self.progress: Callable[[str], None] = _nothing
@@ -160,7 +159,7 @@ class Runner:
     def compiled_by(self, engine: Engine) -> list[Compiled]:
         """The project's layers, as an engine understands them. Raises BadDefinition, NoSource."""
         sources = {name: self._source(name, engine) for name in self.graph.sources}
-        found = compiled(self.graph, sources, engine, self._compared)
+        found = compiled(self.graph, sources, engine)
         if len(found) > MAX_TOGETHER:
             raise BadDefinition(
                 self.graph.project.directory,
