@@ -37,9 +37,9 @@ class Source(Operator):
 
 @dataclass(frozen=True, eq=False)
 class Opaque(Operator):
-    """A query that isn't taken apart: it is computed as a whole. `plan` is Spark's, by its handle. `tables`: what it reads.
+    """A query that isn't taken apart: it is computed as a whole.
 
-    `reason` says why.
+    `plan` is Spark's, by its handle. `tables`: what it reads. `reason` says why.
     """
 
     plan: int

@@ -191,7 +191,9 @@ class Builder:
         keys = [operator.key for operator, _ in parts]
         if any(key is None for key in keys):
             branches = [
-                Project(columns, None, operator, {name: exp.column(each) for name, each in zip(columns, own, strict=True)})
+                Project(
+                    columns, None, operator, {name: exp.column(each) for name, each in zip(columns, own, strict=True)}
+                )
                 for operator, own in parts
             ]
             return UnionAll(columns, None, tuple(branches))

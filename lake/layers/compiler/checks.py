@@ -87,9 +87,7 @@ class Checks:
                 )
 
 
-def checked(
-    built: Built, expectations: Sequence[Expectation], conditions: Sequence[exp.Expr]
-) -> tuple[Built, Checks]:
+def checked(built: Built, expectations: Sequence[Expectation], conditions: Sequence[exp.Expr]) -> tuple[Built, Checks]:
     """A query without the rows that its table leaves out, and its checks. Raises BadQuery.
 
     `conditions`: those of the expectations, over the operator's columns.
@@ -108,9 +106,7 @@ def checked(
     return Built(operator, built.outputs), Checks(marked, columns, holds)
 
 
-def rejected(
-    built: Built, expectations: Sequence[Expectation], conditions: Sequence[exp.Expr]
-) -> tuple[Built, Checks]:
+def rejected(built: Built, expectations: Sequence[Expectation], conditions: Sequence[exp.Expr]) -> tuple[Built, Checks]:
     """A query with the rows alone that go to its quarantine, and with `FAILED`. They aren't counted again.
 
     Raises BadQuery.

@@ -166,7 +166,9 @@ def _digest(
     """A digest of what a layer's rows depend on. Blanks and comments of texts don't matter."""
     views = sorted((name, view.normal) for each in written for name, view in each.views.items())
     conditions = [(each.condition, each.violation) for each in node.expectations]
-    text = repr((_ROW_KEYS, [each.normal for each in written], views, request["database"], columns, layer.key, conditions))
+    text = repr(
+        (_ROW_KEYS, [each.normal for each in written], views, request["database"], columns, layer.key, conditions)
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

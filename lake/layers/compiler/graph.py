@@ -1,7 +1,7 @@
 """Puts a project's definitions in order: which layer reads which tables, and what must be computed before what."""
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 

@@ -19,8 +19,8 @@ from lake.layers.errors import BadQuery, first_line
 from lake.layers.runner.pruning import Within
 from lake.spark.keyed.commits import KeyedWrite
 from lake.spark.keyed.extension import snapshot_rows
-from lake.spark.session_client import check_extension, extension_class
 from lake.spark.lake_reading import ADDED, CHANGE, REMOVED, read
+from lake.spark.session_client import check_extension, extension_class
 from lake.spark.table_schema import columns_of, quoted
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 from lake.tables.keyed_writes import Action
