@@ -194,7 +194,7 @@ class Builder:
                 Project(
                     columns, None, operator, {name: exp.column(each) for name, each in zip(columns, own, strict=True)}
                 )
-                for operator, own in parts
+                for part, own in parts
             ]
             return UnionAll(columns, None, tuple(branches))
         # Each branch's key has columns of its own, which are NULL in the others: their types may differ. A branch that

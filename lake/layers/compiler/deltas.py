@@ -70,10 +70,10 @@ class Whole(NamedTuple):
 class Step(NamedTuple):
     """A named query over steps before it and over relations of tables. `keep`: it is read several times.
 
-    Expressions of users are handles in the query. `restriction` lets who runs it read less of a table; the query says the
-    same. `over`: the relation of which this has the columns, with other rows for some: where less of this is read, less
-    of that is. `observed`: aggregates over all of its rows, with names, that are wanted beside them. `whole`: what is
-    computed as a whole; the query only names its relations then.
+    Expressions of users are handles in the query. `restriction` lets who runs it read less of a table; the query says
+    the same. `over`: the relation of which this has the columns, with other rows for some: where less of this is read,
+    less of that is. `observed`: aggregates over all of its rows, with names, that are wanted beside them. `whole`: what
+    is computed as a whole; the query only names its relations then.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Queries as they were written. Only the names of the tables that they read are found out here; what they mean, Spark says."""
+"""Queries as they were written. Here it is found out which tables they name; what they mean, Spark says."""
 
 import itertools
 import re
@@ -23,8 +23,8 @@ _TIMES = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ
 class Written:
     """A query's text, without the words that say that a table is read as a stream. `tree` has the names in it.
 
-    `normal` is the text without comments, and with one blank wherever there is any. `views` are the temporary views that
-    it reads, directly or through others, by their names.
+    `normal` is the text without comments, and with one blank wherever there is any. `views` are the temporary views
+    that it reads, directly or through others, by their names.
     """
 
     text: str

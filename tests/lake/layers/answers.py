@@ -1,7 +1,7 @@
 """What Spark's analyser makes of the queries of tests that compute without Spark.
 
-The answers are recorded, so that such tests need no Java. A query that isn't among them is asked of a session of Spark's;
-RECORD=1 keeps its answer. `test_answers.py` compares what is recorded with what Spark says.
+The answers are recorded, so that such tests need no Java. A query that isn't among them is asked of a session of
+Spark's; RECORD=1 keeps its answer. `test_answers.py` compares what is recorded with what Spark says.
 """
 
 import atexit
