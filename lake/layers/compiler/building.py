@@ -24,6 +24,7 @@ from lake.layers.compiler.algebra import (
     Window,
 )
 from lake.layers.compiler.handles import value_of
+from lake.layers.compiler.needed import columns_of, needed
 from lake.layers.compiler.typed import are_alike
 from lake.layers.errors import BadQuery
 
@@ -70,6 +71,13 @@ class Builder:
             "explode": self._explode,
             "whole": self._whole,
         }
+
+    def built(self, answer: Tree) -> Built:
+        """The operators of what the analyser answers. Raises BadQuery as `build`."""
+        outputs = tuple((name.lower(), column) for name, column in answer["outputs"])
+        wanted = {column for _, column in outputs} | columns_of(answer["conditions"])
+        keys = {name: table.key or () for name, table in self._tables.items()}
+        return Built(self.build(needed(answer["tree"], wanted, keys)), outputs)
 
     def build(self, tree: Tree) -> Operator:
         """The operators of a tree. Raises BadQuery for what may take other rows, or give other numbers, each time."""
@@ -191,9 +199,7 @@ class Builder:
         keys = [operator.key for operator, _ in parts]
         if any(key is None for key in keys):
             branches = [
-                Project(
-                    columns, None, operator, {name: exp.column(each) for name, each in zip(columns, own, strict=True)}
-                )
+                Project(columns, None, part, {name: exp.column(each) for name, each in zip(columns, own, strict=True)})
                 for part, own in parts
             ]
             return UnionAll(columns, None, tuple(branches))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lake.layers.compiler.building import Builder, Built, Table
+from lake.layers.compiler.building import Builder, Table
 from lake.layers.compiler.checks import FAILED, Checks, checked, rejected
 from lake.layers.compiler.deltas import Deltas, Relations
 from lake.layers.compiler.graph import Graph, Node, cdc_query
@@ -118,9 +118,7 @@ def _compiled(
     answer = analyser.read(request)
     types: dict[str, str] = {**answer["types"]}
     tables = {name: table for name, (table, _) in read.items()}
-    operator = Builder(tables, types).build(answer["tree"])
-    outputs = tuple((name.lower(), column) for name, column in answer["outputs"])
-    built = keyed(Built(operator, outputs), types)
+    built = keyed(Builder(tables, types).built(answer), types)
     conditions = [value_of(each) for each in answer["conditions"]]
     declared = tuple(each.strip().lower() for each in node.properties.get(PRIMARY_KEY, "").split(",") if each.strip())
     if node.is_quarantine:

@@ -8,7 +8,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from lake.layers.compiler.building import Builder, Built, Table
+from lake.layers.compiler.building import Builder, Table
 from lake.layers.compiler.deltas import Deltas, Relations, Step
 from lake.layers.compiler.layers import Layer, keyed, layer_of, recomputed, refresh, relations_after
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
@@ -62,10 +62,7 @@ class Warehouse:
         }
         answer = self._wholes.remembered(request, ANSWERS.read(request))
         types = {**answer["types"]}
-        built = Built(
-            Builder(self.tables, types).build(answer["tree"]),
-            tuple((output.lower(), column) for output, column in answer["outputs"]),
-        )
+        built = Builder(self.tables, types).built(answer)
         layer = layer_of(f"{DATABASE}.{name}", keyed(built, types), types)
         self.tables[layer.name] = Table(layer.name, (*layer.outputs,), layer.known_by, layer.non_null)
         kinds = {column: types[own] for column, own in layer.outputs.items()}

@@ -313,8 +313,7 @@ def built(query: str) -> Built:
     }
     answer = ANSWERS.read({"queries": [query], "views": {}, "database": "shop", "tables": tables, "conditions": []})
     types = answer["types"]
-    operator = Builder(TABLES, types).build(answer["tree"])
-    return keyed(Built(operator, tuple((name, column) for name, column in answer["outputs"])), types)
+    return keyed(Builder(TABLES, types).built(answer), types)
 
 
 NUMBER = "row_number() OVER (PARTITION BY c ORDER BY ts{})"

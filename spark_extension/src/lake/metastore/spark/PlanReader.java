@@ -35,6 +35,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import scala.Option;
 
 /**
@@ -300,7 +301,7 @@ final class PlanReader {
             made.tree.put("position", position.name());
             made.columns.put(output.exprId(), position);
         } else {
-            made.tree.put("position", column("position", DataType.fromDDL("int")).name());
+            made.tree.put("position", column("position", DataTypes.IntegerType).name());
         }
         ArrayNode names = made.tree.putArray("made");
         for (Object each : outputs) {
@@ -338,7 +339,6 @@ final class PlanReader {
         made.tree.set("columns", Json.MAPPER.valueToTree(names));
         made.tree.set("tables", Json.MAPPER.valueToTree(tables));
         made.tree.put("reason", reason);
-        made.tree.set("text", Json.MAPPER.valueToTree(plan.toString()));
         WindowOrders.addChecks(this, made.tree.putArray("checks"), plan);
         return made;
     }
@@ -388,7 +388,7 @@ final class PlanReader {
         Expression bound = bound(expression, columns);
         made.put("handle", plans.keep(bound));
         made.put("type", bound.dataType().catalogString());
-        made.put("sql", bound.sql());
+        made.put("sql", text(bound));
         TreeSet<String> names = new TreeSet<>();
         references(bound, names);
         made.set("columns", Json.MAPPER.valueToTree(names));
@@ -396,6 +396,15 @@ final class PlanReader {
             made.put("cast_of", ((AttributeReference) ((Cast) bound).child()).name());
         }
         return made;
+    }
+
+    /** An expression for people, who aren't told all that it is. */
+    private static String text(Expression expression) {
+        try {
+            return expression.sql();
+        } catch (RuntimeException unwritten) {
+            return expression.toString();
+        }
     }
 
     private static void references(Expression expression, TreeSet<String> names) {
