@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from lake.layers.compiler.building import Builder, Table
 from lake.layers.compiler.checks import FAILED, Checks, checked, rejected
-from lake.layers.compiler.deltas import Deltas, Relations
+from lake.layers.compiler.deltas import Deltas, Relations, Step
 from lake.layers.compiler.graph import Graph, Node, cdc_query
 from lake.layers.compiler.handles import readable, value_of
 from lake.layers.compiler.layers import Layer, how, keyed, layer_of, recomputed, refresh
@@ -57,7 +57,7 @@ class Compiled:
         return self.layer.name
 
     def steps(self) -> list[tuple[str, str]]:
-        """The steps of an increment for which all sources have changed, in Spark's SQL."""
+        """The steps of an increment for which all sources have changed, in SQL for people."""
         relations = {
             name: Relations(*(f"`{side} {name}`" for side in ("before", "after", "old", "new")))
             for name in self.layer.sources
@@ -67,7 +67,7 @@ class Compiled:
             recomputed(self.layer, deltas, f"`{self.name}`")
         else:
             refresh(self.layer, deltas, f"`{self.name}`")
-        return [(each.name, readable(each.query).sql("spark")) for each in deltas.steps]
+        return [(each.name, _shown(each)) for each in deltas.steps]
 
     @property
     def properties(self) -> dict[str, str]:
@@ -76,6 +76,14 @@ class Compiled:
         if self.node.waits_for_sources:
             given[COMMIT_MODE] = CommitMode.MANUAL
         return {BUCKET: "1", **given, PRIMARY_KEY: ",".join(self.layer.key)}
+
+
+def _shown(step: Step) -> str:
+    """A step as people are shown it."""
+    if step.whole is None:
+        return readable(step.query).sql("spark")
+    read = ", ".join(f"{table} as {relation}" for table, relation in step.whole.relations.items()) or "no table"
+    return f"computed as a whole from {read}"
 
 
 def compiled(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.lake.layers import tpch
 from tests.lake.layers.constructs import QUERIES
 from tests.spark.session import ROOT, SparkSession
 
@@ -154,6 +155,13 @@ def test_what_means_the_same_is_accepted(spark: SparkSession) -> None:
     queries = [*ACCEPTED, *(QUERIES[name] for name in some)]
     found = dict(zip(queries, outcomes(spark, [VIEW.format(each) for each in queries]), strict=True))
     assert not {query: why for query, why in found.items() if not why.startswith("v ")}
+
+
+def test_lists_of_tables_and_subqueries(spark: SparkSession) -> None:
+    tables = {f"shop.{name}": described for name, described in tpch.TABLES.items()}
+    texts = [VIEW.format(query) for query, _ in tpch.QUERIES.values()]
+    found = dict(zip(tpch.QUERIES, outcomes(spark, texts, tables), strict=True))
+    assert found == {name: f"v {kind}" for name, (_, kind) in tpch.QUERIES.items()}
 
 
 TYPED = {
