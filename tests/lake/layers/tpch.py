@@ -2,6 +2,9 @@
 
 # ruff: noqa: E501 - a condition is a line
 
+import random
+from collections.abc import Sequence
+
 DECIMAL, DAY = "decimal(15,2)", "date"
 TABLES: dict[str, tuple[dict[str, str], list[str]]] = {
     "region": ({"r_regionkey": "bigint", "r_name": "string"}, ["r_regionkey"]),
@@ -177,3 +180,50 @@ QUERIES: dict[str, tuple[str, str]] = {
     ),
 }
 """By name, the query, and how it is refreshed."""
+
+TEXTS: dict[str, Sequence[str]] = {
+    "r_name": ("EUROPE", "ASIA", "AMERICA"),
+    "n_name": ("FRANCE", "GERMANY", "BRAZIL", "CANADA", "SAUDI ARABIA"),
+    "p_type": ("SMALL BRASS", "ECONOMY", "forest green"),
+    "p_brand": ("Brand#12", "Brand#23", "Brand#45"),
+    "p_container": ("MED BOX", "JAR"),
+    "c_mktsegment": ("BUILDING", "MACHINERY"),
+    "c_phone": ("13-1", "31-2", "99-3"),
+    "o_orderstatus": ("F", "O"),
+    "o_comment": ("plain", "a special of requests"),
+    "s_name": ("Supplier 1", "Supplier 2", "Customer Complaints"),
+}
+SIZES = {
+    "region": 3,
+    "nation": 5,
+    "supplier": 4,
+    "part": 5,
+    "partsupp": 12,
+    "customer": 6,
+    "orders": 12,
+    "lineitem": 30,
+}
+
+
+def random_rows(rng: random.Random, table: str, count: int) -> str:
+    """Rows of a table in SQL, with values of which many are equal; those of one key are one row."""
+    columns, key = TABLES[table]
+    rows = {}
+    for _ in range(count):
+        row = {name: _value(rng, name, kind) for name, kind in columns.items()}
+        rows[tuple(row[each] for each in key)] = ", ".join(row.values())
+    names = ", ".join(columns)
+    return f"VALUES {', '.join(f'({each})' for each in rows.values())} AS t({names})"
+
+
+def _value(rng: random.Random, name: str, kind: str) -> str:
+    match kind:
+        case "bigint":
+            return f"{rng.randint(1, SIZES['orders'] if 'orderkey' in name else 4)}L"
+        case "int":
+            return str(rng.randint(1, 3) if name == "l_linenumber" else rng.choice([3, 14, 15, 23]))
+        case "date":
+            return f"DATE '{rng.choice(['1993-08-01', '1994-06-05', '1995-03-01', '1995-06-17'])}'"
+        case "string":
+            return repr(rng.choice(TEXTS.get(name, ("x", "y"))))
+    return f"{rng.randint(0, 40) if 'quantity' in name else rng.randint(-3, 3)}.{rng.randint(0, 1)}0BD"

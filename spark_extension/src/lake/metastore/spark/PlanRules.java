@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
+import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification;
 import org.apache.spark.sql.catalyst.optimizer.CombineFilters;
 import org.apache.spark.sql.catalyst.optimizer.PullupCorrelatedPredicates;
 import org.apache.spark.sql.catalyst.optimizer.PushPredicateThroughJoin;
@@ -32,15 +33,21 @@ final class PlanRules {
     static LogicalPlan prepared(LogicalPlan analysed) {
         LogicalPlan plan = everywhere(Nodes.withoutCtes(analysed), EliminateSubqueryAliases::apply);
         plan = everywhere(plan, PlanRules::withOneRows);
-        plan = ReorderJoin.apply(withoutSubqueries(plan));
+        plan = untilStable(plan, PlanRules::withoutSubqueries); // those within a subquery come up with it
+        plan = BooleanSimplification.apply(plan); // what all sides of an OR say
+        return untilStable(plan, each -> CombineFilters.apply(PushPredicateThroughJoin.apply(ReorderJoin.apply(each))));
+    }
+
+    private static LogicalPlan untilStable(LogicalPlan plan, UnaryOperator<LogicalPlan> rule) {
+        LogicalPlan before = plan;
         for (int i = 0; i < MOST_ROUNDS; i++) {
-            LogicalPlan pushed = CombineFilters.apply(PushPredicateThroughJoin.apply(plan));
-            if (pushed.fastEquals(plan)) {
-                break;
+            LogicalPlan after = rule.apply(before);
+            if (after.fastEquals(before)) {
+                return after;
             }
-            plan = pushed;
+            before = after;
         }
-        return plan;
+        return before;
     }
 
     /** The plan itself if it has a subquery that Spark has no join for: what is around that is computed as a whole. */
