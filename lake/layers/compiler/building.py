@@ -238,13 +238,13 @@ class Builder:
         not_null: set[str] = set()
         for each in conditions:
             not_null |= {*each["non_null"]}
-            found = _sides(each["equal"], left, right) if "equal" in each else None
+            found = _sides(each, left, right)
             if found is not None:
                 alike = self._plain_pair(*found)
                 left, first = self._column(left, found[0], alike)
                 right, second = self._column(right, found[1], alike)
                 pairs.append((first, second))
-                not_null |= set() if each["null_safe"] else {first, second}
+                not_null |= {first, second} if each["kind"] == "equal" else set()
         only_left = kind in (JoinKind.SEMI, JoinKind.ANTI)
         non_null = frozenset() if kind is JoinKind.FULL else left.non_null
         if kind is JoinKind.INNER:
@@ -295,12 +295,18 @@ def numbered(built: Built, types: dict[str, str]) -> Built:
     return Built(made, built.outputs)
 
 
-def _sides(pair: Sequence[Tree], left: Operator, right: Operator) -> tuple[Tree, Tree] | None:
-    """Two values that are equal as one of the left and one of the right relation; None if they aren't that."""
-    first, second = pair
-    of_first, of_second = ({each["column"]} if "column" in each else {*each["columns"]} for each in pair)
+def _sides(condition: Tree, left: Operator, right: Operator) -> tuple[Tree, Tree] | None:
+    """The two values that a condition says are equal, of the left and of the right relation; None if it doesn't."""
+    if "equal" not in condition:
+        return None
+    first, second = condition["equal"]
+    of_first, of_second = ({each["column"]} if "column" in each else {*each["columns"]} for each in (first, second))
     if not of_first or not of_second:
         return None
+    if condition["kind"] == "or unknown":  # what is unknown may be equal to anything
+        plain = {each.get("column") for each in (first, second)}
+        if not plain <= left.non_null | right.non_null:
+            return None
     if of_first <= {*left.columns} and of_second <= {*right.columns}:
         return first, second
     if of_first <= {*right.columns} and of_second <= {*left.columns}:

@@ -136,7 +136,7 @@ QUERIES: dict[str, tuple[str, str]] = {
         "SELECT p_brand, p_size, count(DISTINCT ps_suppkey) AS n FROM partsupp, part WHERE p_partkey = ps_partkey"
         " AND p_brand <> 'Brand#45' AND p_size IN (49, 14, 23) AND ps_suppkey NOT IN ("
         "SELECT s_suppkey FROM supplier WHERE s_name LIKE '%Complaints%') GROUP BY p_brand, p_size",
-        "full",
+        "by group",
     ),
     "q17": (
         "SELECT p_brand, sum(l_extendedprice) / 7.0 AS yearly FROM lineitem, part WHERE p_partkey = l_partkey"

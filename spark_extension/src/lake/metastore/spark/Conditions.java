@@ -17,8 +17,10 @@ import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Not;
+import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** What an algebra has to know of conditions: which columns they say are equal, aren't NULL, or have which values. */
@@ -40,10 +42,11 @@ final class Conditions {
         value.set("non_null", Json.MAPPER.valueToTree(names));
         List<Expression> parts = Plans.parts(condition);
         boolean isEqual = condition instanceof EqualTo;
-        if (isEqual || condition instanceof EqualNullSafe) {
+        Expression equality = isEqual || condition instanceof EqualNullSafe ? condition : ofNotIn(condition);
+        if (equality != null) {
             ArrayNode equal = value.putArray("equal");
-            parts.forEach(each -> equal.add(reader.value(each, columns)));
-            value.put("null_safe", !isEqual);
+            Plans.parts(equality).forEach(each -> equal.add(reader.value(each, columns)));
+            value.put("kind", isEqual ? "equal" : equality == condition ? "null-safe" : "or unknown");
         }
         if (isEqual || condition instanceof In) {
             addFixed(value, parts, columns);
@@ -51,11 +54,21 @@ final class Conditions {
         into.add(value);
     }
 
+    /** The equality in what Spark makes of NOT IN, which holds too where the equality is NULL; null in others. */
+    private static Expression ofNotIn(Expression condition) {
+        if (condition instanceof Or && ((Or) condition).left() instanceof EqualTo) {
+            Expression equality = ((Or) condition).left();
+            Expression other = ((Or) condition).right();
+            return other instanceof IsNull && ((IsNull) other).child().semanticEquals(equality) ? equality : null;
+        }
+        return null;
+    }
+
     /** The columns that aren't NULL where a condition holds. */
     private static void addNeverNull(Expression condition, Set<String> names) {
         if (condition instanceof Not && ((Not) condition).child() instanceof EqualTo) {
             addNeverNull(((Not) condition).child(), names);
-        } else if (condition instanceof IsNotNull || condition instanceof In) {
+        } else if (condition instanceof IsNotNull) {
             addColumn(Plans.parts(condition).get(0), names);
         } else if (condition instanceof BinaryComparison && !(condition instanceof EqualNullSafe)) {
             Plans.parts(condition).forEach(each -> addColumn(each, names));
@@ -63,7 +76,8 @@ final class Conditions {
     }
 
     private static void addColumn(Expression value, Set<String> names) {
-        Expression of = value instanceof Cast ? ((Cast) value).child() : value;
+        boolean isCoerced = value instanceof Cast && value.getTagValue(Cast.USER_SPECIFIED_CAST()).isEmpty();
+        Expression of = isCoerced ? ((Cast) value).child() : value;
         if (of instanceof AttributeReference) {
             names.add(((AttributeReference) of).name());
         }

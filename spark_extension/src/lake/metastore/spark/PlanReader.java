@@ -109,6 +109,9 @@ final class PlanReader {
         if (table != null) {
             return source(plan, table);
         }
+        if (Plans.children(plan).stream().anyMatch(each -> Plans.output(each).isEmpty())) {
+            throw cannot("a SELECT without FROM is computed as a whole");
+        }
         if (plan instanceof Project) {
             return project(plan);
         }
