@@ -373,7 +373,8 @@ CHANGING = {
     "SELECT id FROM o VERSION AS OF 3": "a layer reads its tables as of the moment of the refresh",
     "SELECT id FROM other": "there is no table shop.other",
     "SELECT id FROM lake_nothing(3)": "lake_nothing",
-    "SHOW TABLES": "",
+    "SHOW TABLES": "expected one query",
+    "WITH x AS (SELECT 1 AS id) INSERT INTO o SELECT id, id, id FROM x": "expected one query",
 }
 
 

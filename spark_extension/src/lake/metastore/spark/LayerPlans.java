@@ -26,6 +26,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.LogicalRDD;
@@ -98,9 +99,6 @@ public final class LayerPlans {
     }
 
     private static LogicalPlan checked(LogicalPlan analysed) {
-        if (analysed instanceof Command) {
-            throw new PlanReader.Refused("expected one query, a SELECT");
-        }
         Determinism.check(analysed);
         Determinism.checkCurrentTime(analysed);
         return analysed;
@@ -201,6 +199,13 @@ public final class LayerPlans {
             } catch (Exception error) {
                 throw new PlanReader.Refused("the query can't be parsed: " + firstLine(error));
             }
+            Plans.forEach(
+                    parsed,
+                    node -> {
+                        if (node instanceof Command || node instanceof ParsedStatement) { // Spark would run it
+                            throw new PlanReader.Refused("expected one query, a SELECT");
+                        }
+                    });
             return resolved(CTESubstitution.apply(parsed));
         }
 
