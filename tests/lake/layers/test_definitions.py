@@ -408,9 +408,10 @@ JOINED = {
     "SELECT id FROM o WHERE NOT EXISTS (SELECT 1 FROM v WHERE v.c = o.c AND v.ts > o.ts)": "incremental",
     "SELECT id FROM o WHERE c IN (SELECT c FROM v) AND ts > 3": "incremental",
     "SELECT id FROM o WHERE ts > (SELECT avg(ts) FROM v WHERE v.c = o.c)": "by group",
-    "SELECT a.id FROM o a, v, o b WHERE a.c = b.c AND b.ts = v.ts": "incremental",
+    "SELECT a.id FROM o a, o x, o b WHERE a.c = b.c AND b.ts = x.ts": "incremental",
     "SELECT id, ts - (SELECT min(ts) FROM v) AS more FROM o": "full",
     "SELECT id FROM o WHERE c NOT IN (SELECT c FROM v)": "full",
+    "SELECT id FROM o WHERE id NOT IN (SELECT id FROM o WHERE c > 1)": "incremental",
     "SELECT id FROM o WHERE ts = 1 OR EXISTS (SELECT 1 FROM v WHERE v.c = o.c)": "full",
 }
 

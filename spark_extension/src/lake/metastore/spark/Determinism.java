@@ -109,8 +109,9 @@ final class Determinism {
     /** Whether values are brought together in an order of their own, so that those that tie are equal. */
     private static boolean isOrdered(Expression expression) {
         List<Expression> parts = Plans.parts(expression);
+        Expression value = parts.get(0) instanceof Cast ? ((Cast) parts.get(0)).child() : parts.get(0);
         return parts.stream()
-                .anyMatch(each -> each instanceof SortOrder && ((SortOrder) each).child().semanticEquals(parts.get(0)));
+                .anyMatch(each -> each instanceof SortOrder && ((SortOrder) each).child().semanticEquals(value));
     }
 
     static String name(Expression expression) {
