@@ -23,6 +23,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -136,8 +137,11 @@ public final class LayerPlans {
             throw new PlanReader.Refused(
                     "the expectation " + name + " can't be parsed: " + given.get("condition").asText());
         }
-        LogicalPlan met = analysed(Nodes.project(Arrays.asList(Nodes.alias(parsed, "met")), rows));
         String overOneRow = "the expectation " + name + " is over one row: it has no aggregates and subqueries";
+        if (hasSubquery(parsed)) { // whose tables Spark would look up
+            throw new PlanReader.Refused(overOneRow);
+        }
+        LogicalPlan met = analysed(Nodes.project(Arrays.asList(Nodes.alias(parsed, "met")), rows));
         if (!(met instanceof Project) || !Plans.children(met).get(0).fastEquals(rows)) {
             throw new PlanReader.Refused(overOneRow);
         }
@@ -152,6 +156,11 @@ public final class LayerPlans {
             }
             throw error;
         }
+    }
+
+    private static boolean hasSubquery(Expression expression) {
+        return expression instanceof SubqueryExpression
+                || Plans.parts(expression).stream().anyMatch(LayerPlans::hasSubquery);
     }
 
     // --- what is kept -------------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification;
 import org.apache.spark.sql.catalyst.optimizer.CombineFilters;
 import org.apache.spark.sql.catalyst.optimizer.PullupCorrelatedPredicates;
@@ -33,8 +35,12 @@ final class PlanRules {
     static LogicalPlan prepared(LogicalPlan analysed) {
         LogicalPlan plan = everywhere(Nodes.withoutCtes(analysed), EliminateSubqueryAliases::apply);
         plan = everywhere(plan, PlanRules::withOneRows);
-        plan = untilStable(plan, PlanRules::withoutSubqueries); // those within a subquery come up with it
         plan = BooleanSimplification.apply(plan); // what all sides of an OR say
+        plan = untilStable(withConditionsAtJoins(plan), PlanRules::withoutSubqueries); // some come up with their subquery
+        return withConditionsAtJoins(plan);
+    }
+
+    private static LogicalPlan withConditionsAtJoins(LogicalPlan plan) {
         return untilStable(plan, each -> CombineFilters.apply(PushPredicateThroughJoin.apply(ReorderJoin.apply(each))));
     }
 
@@ -53,11 +59,25 @@ final class PlanRules {
     /** The plan itself if it has a subquery that Spark has no join for: what is around that is computed as a whole. */
     private static LogicalPlan withoutSubqueries(LogicalPlan plan) {
         try {
-            LogicalPlan correlated = PullupCorrelatedPredicates.apply(plan);
-            return RewriteCorrelatedScalarSubquery.apply(RewritePredicateSubquery.apply(correlated));
+            LogicalPlan correlated = RewriteCorrelatedScalarSubquery.apply(PullupCorrelatedPredicates.apply(plan));
+            LogicalPlan joined = RewritePredicateSubquery.apply(correlated);
+            return isWithinItself(joined) ? joined : plan;
         } catch (RuntimeException unsupported) {
             return plan;
         }
+    }
+
+    /** Whether no part of a plan, but for its subqueries, asks for columns of a query around it. */
+    private static boolean isWithinItself(LogicalPlan plan) {
+        boolean[] found = {true};
+        Plans.forEach(plan, node -> Plans.expressions(node).forEach(each -> found[0] &= !hasOuter(each)));
+        return found[0];
+    }
+
+    private static boolean hasOuter(Expression expression) {
+        return expression instanceof OuterReference
+                || !(expression instanceof SubqueryExpression)
+                        && Plans.parts(expression).stream().anyMatch(PlanRules::hasOuter);
     }
 
     /** Applies a rule to a plan, and before to the plans of its subqueries. */
