@@ -279,13 +279,17 @@ def test_rollbacks_on_spark(spark: SparkSession, database: str) -> None:
     assert stored == [[1, 5, 10, *of_first], [2, 6, 10, *of_first], [3, 7, 10, *of_second]]
 
 
+PARTS = 5
+
+
 @pytest.mark.long
-def test_all_constructs_on_spark(spark: SparkSession, database: str) -> None:
-    names = {name: f"q{number}" for number, name in enumerate(CONSTRUCTS)}
-    layers = Layers(spark, database, {names[name]: text for name, text in CONSTRUCTS.items()})
+@pytest.mark.parametrize("part", range(PARTS))
+def test_all_constructs_on_spark(spark: SparkSession, database: str, part: int) -> None:
+    texts = [*CONSTRUCTS.values()][part::PARTS]
+    layers = Layers(spark, database, {f"q{number}": text for number, text in enumerate(texts)})
     layers.refresh()
     layers.change()
-    assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group", "full"}
+    assert {how for how, _ in layers.refresh().values()} <= {"incremental", "by group", "full"}
 
 
 @pytest.mark.long
