@@ -195,7 +195,7 @@ class Builder:
 
     def _union(self, tree: Tree) -> Operator:
         columns = tuple(tree["columns"])
-        parts = [(self.build(each["input"]), tuple(each["values"])) for each in tree["branches"]]
+        parts = [(self.build(each), tuple(values)) for each, values in _branches(tree)]
         keys = [operator.key for operator, _ in parts]
         if any(key is None for key in keys):
             branches = [
@@ -293,6 +293,19 @@ def numbered(built: Built, types: dict[str, str]) -> Built:
     types["copy_0"] = "int"
     made = Window((*columns, "copy_0"), (*columns, "copy_0"), bag, columns, {"copy_0": number})
     return Built(made, built.outputs)
+
+
+def _branches(tree: Tree) -> list[tuple[Tree, Sequence[str]]]:
+    """The branches of a chain of UNION ALL, with the columns of each. Spark has a union of two for each word UNION."""
+    first, *others = tree["branches"]
+    inner: Tree = first["input"]
+    while inner["op"] == "project" and all(column == value for column, value in inner["columns"]):
+        inner = inner["input"]
+    found: list[tuple[Tree, Sequence[str]]] = [(first["input"], first["values"])]
+    if inner["op"] == "union":
+        places = [inner["columns"].index(each) for each in first["values"]]
+        found = [(each, [values[place] for place in places]) for each, values in _branches(inner)]
+    return [*found, *((each["input"], each["values"]) for each in others)]
 
 
 def _sides(condition: Tree, left: Operator, right: Operator) -> tuple[Tree, Tree] | None:
