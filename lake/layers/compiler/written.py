@@ -129,6 +129,5 @@ def _check_times(found: Sequence[Token]) -> None:
             and after.token_type in (TokenType.STRING, TokenType.RAW_STRING)
             and _SPECIAL_TIME.match(after.text)
         ):
-            raise BadQuery(
-                f"'{after.text.strip().lower()}' as a time has another value at each refresh: store the time in a source"
-            )
+            special = after.text.strip().lower()
+            raise BadQuery(f"'{special}' as a time has another value at each refresh: store the time in a source")
