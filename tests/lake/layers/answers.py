@@ -39,8 +39,7 @@ class Answers:
             answer = self.asked([json.loads(general)])[0]
             self._known[key] = {"request": json.loads(general), "answer": answer}
             if os.environ.get("RECORD"):
-                kept = {name: self._known[name] for name in sorted(self._known)}
-                RECORDED.write_text(json.dumps(kept, indent=0, sort_keys=True) + "\n")
+                keep(self._known)
         answer = json.loads(json.dumps(self._known[key]["answer"]).replace(_DATABASE, database))
         if "refused" in answer:
             raise BadQuery(answer["refused"])
@@ -56,6 +55,12 @@ class Answers:
             self._session = started()
             atexit.register(self._session.close)
         return asked(self._session, requests)
+
+
+def keep(known: Mapping[str, Answer]) -> None:
+    """Records answers, each on a line of its own."""
+    lines = [f"{json.dumps(key)}:{json.dumps(known[key], sort_keys=True)}" for key in sorted(known)]
+    RECORDED.write_text("{" + ",\n".join(lines) + "}\n")
 
 
 def asked(session: SparkSession, requests: list[Answer]) -> list[Answer]:

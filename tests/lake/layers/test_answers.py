@@ -25,4 +25,4 @@ def test_recorded_answers(hinting_session: Callable[[str], SparkSession]) -> Non
         for (request, answer), now in zip(ANSWERS.recorded(), found, strict=True)
         if without_numbers(answer) != without_numbers(now)
     ]
-    assert not wrong, "record them again: remove tests/lake/layers/answers.json, and run these tests with RECORD=1"
+    assert not wrong, "record them again: python -m tests.lake.layers.record"
