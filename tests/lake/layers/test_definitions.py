@@ -368,6 +368,7 @@ CHANGING = {
     "SELECT CAST('now' AS TIMESTAMP) AS t FROM o": "a text such as 'now' or 'today' as a time has another",
     "SELECT id FROM o WHERE id IN (SELECT c FROM v WHERE ts > unix_timestamp())": "has another value",
     "SELECT reflect('java.util.UUID', 'randomUUID') AS t FROM o": r"reflect\(\) has another",
+    "SELECT aes_encrypt('a', '1234567890123456') AS t FROM o": r"aes_encrypt\(\) has another",
     "SELECT * FROM o TABLESAMPLE (5 PERCENT)": "TABLESAMPLE",
     "SELECT window(timestamp_seconds(ts), '1 month') AS w FROM o": "month",
     "SELECT id FROM o VERSION AS OF 3": "a layer reads its tables as of the moment of the refresh",
@@ -389,6 +390,7 @@ UNCHANGING = [
     "SELECT listagg(c) WITHIN GROUP (ORDER BY c) AS t FROM o",
     "SELECT id, last_value(c) OVER (PARTITION BY ts ORDER BY id) AS t FROM o",
     "SELECT unix_timestamp('2026-01-31', 'yyyy-MM-dd') AS t FROM o",
+    "SELECT aes_encrypt('a', '1234567890123456', 'ECB') AS t FROM o",
 ]
 
 
