@@ -7,7 +7,6 @@ a value like any other; None if nothing does, and the rows are a bag. `non_null`
 Operators compare by identity: two references to one table are two operators.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -38,12 +37,12 @@ class Source(Operator):
 
 @dataclass(frozen=True, eq=False)
 class Opaque(Operator):
-    """A query that isn't taken apart: it is computed as a whole. `tables`: what it reads, as its text names them.
+    """A query that isn't taken apart: it is computed as a whole.
 
-    `reason` says why.
+    `plan` is Spark's, by its handle. `tables`: what it reads. `reason` says why.
     """
 
-    query: exp.Query
+    plan: int
     tables: tuple[str, ...]
     reason: str
 
@@ -67,10 +66,11 @@ class Project(Operator):
 
 @dataclass(frozen=True, eq=False)
 class Filter(Operator):
-    """The rows for which a condition holds."""
+    """The rows for which a condition holds. `fixed`: by column, the only texts that it may have then."""
 
     input: Operator
     condition: exp.Expr
+    fixed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -91,8 +91,7 @@ class JoinKind(StrEnum):
 class Join(Operator):
     """Rows of two relations that match. `equal`: pairs of columns that the condition says are equal.
 
-    A pair says whether NULLs are equal, too. `condition` is the whole condition, None for all pairs of rows. `unlike`:
-    pairs of columns that are equal only after a cast that may make different values the same; they aren't in `equal`.
+    `condition` is the whole condition, None for all pairs of rows. It says whether NULLs are equal, too.
     """
 
     left: Operator
@@ -100,7 +99,6 @@ class Join(Operator):
     kind: JoinKind
     condition: exp.Expr | None
     equal: tuple[tuple[str, str], ...]
-    unlike: tuple[tuple[str, str], ...] = ()
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -136,11 +134,15 @@ class Aggregate(Operator):
 
 @dataclass(frozen=True, eq=False)
 class Window(Operator):
-    """The input's rows with window functions over those that have the same values in `partition`."""
+    """The input's rows with window functions over those that have the same values in `partition`.
+
+    `numbers`: those of the functions that are `row_number`.
+    """
 
     input: Operator
     partition: tuple[str, ...]
     functions: Mapping[str, exp.Expr]
+    numbers: frozenset[str] = frozenset()
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -169,22 +171,6 @@ class Explode(Operator):
 def walk(operator: Operator) -> "list[Operator]":
     """An operator and all below it."""
     return [operator, *(each for input in operator.inputs for each in walk(input))]
-
-
-def with_projects(operator: Operator, further: "Mapping[Operator, Project]") -> Operator:
-    """An operator, and all below it, with projects put over some of them. `further`: these by their inputs."""
-    made = operator
-    match operator:
-        case Join(left=left, right=right):
-            made = dataclasses.replace(operator, left=with_projects(left, further), right=with_projects(right, further))
-        case UnionAll(branches=branches):
-            made = dataclasses.replace(operator, branches=tuple(with_projects(each, further) for each in branches))
-        case Project(input=input) | Filter(input=input) | Aggregate(input=input) | Window(input=input):
-            made = dataclasses.replace(operator, input=with_projects(input, further))
-        case Explode(input=input):
-            made = dataclasses.replace(operator, input=with_projects(input, further))
-    over = further.get(operator)
-    return made if over is None else dataclasses.replace(over, input=made)
 
 
 def tables_of(operator: Operator) -> set[str]:

@@ -4,10 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from lake.layers import verbatim
-from lake.layers.compiler import determinism
 from lake.layers.compiler.algebra import Filter, Operator, Project
 from lake.layers.compiler.building import Built
 from lake.layers.compiler.deltas import Deltas
@@ -33,7 +30,7 @@ class Checks:
     """The expectations of a layer. `operator` has columns of bits that say which of them a row doesn't meet.
 
     `columns`: the expectations by the column that their count gets, in the order of their bits. `holds`: by the names
-    of those that keep partitions back, their conditions over the table's columns.
+    of those that keep partitions back, their conditions over the operator's columns.
     """
 
     operator: Operator
@@ -90,30 +87,33 @@ class Checks:
                 )
 
 
-def checked(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, Checks]:
-    """A query without the rows that its table leaves out, and its checks. Raises BadQuery."""
+def checked(built: Built, expectations: Sequence[Expectation], conditions: Sequence[exp.Expr]) -> tuple[Built, Checks]:
+    """A query without the rows that its table leaves out, and its checks. Raises BadQuery.
+
+    `conditions`: those of the expectations, over the operator's columns.
+    """
     if not expectations:
         return built, Checks(built.operator)
-    marked = _marked(built, expectations)
+    marked = _marked(built, expectations, conditions)
     left_out = [number for number, each in enumerate(expectations) if each.violation in _LEFT_OUT]
     operator: Operator = marked
     if left_out:
         condition = exp.not_(_marks(left_out))
         operator = Filter(marked.columns, marked.key, marked, condition, non_null=marked.non_null)
-    names = {name: name for name, _ in built.outputs}
-    holds = {each.name: condition_of(each, names) for each in expectations if each.violation is Violation.HOLD}
+    both = zip(expectations, conditions, strict=True)
+    holds = {each.name: condition for each, condition in both if each.violation is Violation.HOLD}
     columns = {f"expected_{number}_": each for number, each in enumerate(expectations)}
     return Built(operator, built.outputs), Checks(marked, columns, holds)
 
 
-def rejected(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, Checks]:
+def rejected(built: Built, expectations: Sequence[Expectation], conditions: Sequence[exp.Expr]) -> tuple[Built, Checks]:
     """A query with the rows alone that go to its quarantine, and with `FAILED`. They aren't counted again.
 
     Raises BadQuery.
     """
     if FAILED in dict(built.outputs):
         raise BadQuery(f"the query has a column {FAILED}, which is that of its quarantine: give it another name")
-    marked = _marked(built, expectations)
+    marked = _marked(built, expectations, conditions)
     kept_apart = [number for number, each in enumerate(expectations) if each.violation is Violation.QUARANTINE]
     wrong = Filter(marked.columns, marked.key, marked, _marks(kept_apart), non_null=marked.non_null)
     empty = exp.Literal.string("")
@@ -130,7 +130,7 @@ def rejected(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, 
     return Built(operator, (*built.outputs, (FAILED, FAILED))), Checks(operator)
 
 
-def _marked(built: Built, expectations: Sequence[Expectation]) -> Project:
+def _marked(built: Built, expectations: Sequence[Expectation], conditions: Sequence[exp.Expr]) -> Project:
     """A query with columns of bits that say which expectations a row doesn't meet. Raises BadQuery.
 
     Bits, since a column for each expectation would make these rows several times as wide.
@@ -138,12 +138,11 @@ def _marked(built: Built, expectations: Sequence[Expectation]) -> Project:
     names = [each.name for each in expectations]
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadQuery(f"there are two expectations {twice[0]}")
-    outputs = dict(built.outputs)
     expressions: dict[str, exp.Expr] = {name: exp.column(name) for name in built.operator.columns}
     bits: dict[str, exp.Expr] = {}
-    for number, each in enumerate(expectations):
+    for number, condition in enumerate(conditions):
         # A condition that is NULL isn't met. There is no sum: Spark checks one for an overflow.
-        bit = exp.Case().when(condition_of(each, outputs), _bigint(0)).else_(_bigint(1 << number % _BITS))
+        bit = exp.Case().when(condition.copy(), _bigint(0)).else_(_bigint(1 << number % _BITS))
         column = _mark(number)
         bits[column] = exp.BitwiseOr(this=bits[column], expression=bit) if column in bits else bit
     inner = built.operator
@@ -179,29 +178,3 @@ def _mark(number: int) -> str:
 def _any(number: int) -> str:
     """The aggregate of bits that has an expectation's."""
     return f"any_{number // _BITS}_"
-
-
-def condition_of(expectation: Expectation, outputs: Mapping[str, str]) -> exp.Expr:
-    """The condition over an operator's columns. `outputs`: these by the query's columns. Raises BadQuery."""
-    text = f"SELECT ({expectation.condition}) AS met"
-    try:
-        [tree, *further] = verbatim.trees(verbatim.tokens(text), text)
-    except SqlglotError:
-        tree, further = None, []
-    if not isinstance(tree, exp.Select) or further:
-        raise BadQuery(f"the expectation {expectation.name} can't be parsed: {expectation.condition}")
-    determinism.check(tree)
-    if len(tree.selects) != 1:
-        raise BadQuery(f"the expectation {expectation.name} is one condition: {expectation.condition}")
-    if tree.find(exp.AggFunc, exp.Window, exp.Subquery):
-        raise BadQuery(f"the expectation {expectation.name} is over one row: it has no aggregates and subqueries")
-
-    def replace(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column):
-            return node
-        if node.name.lower() not in outputs:
-            raise BadQuery(f"the expectation {expectation.name}: the query has no column {node.name}")
-        return exp.column(outputs[node.name.lower()])
-
-    condition: exp.Expr = tree.selects[0].unalias().transform(replace)
-    return condition

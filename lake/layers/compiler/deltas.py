@@ -59,12 +59,21 @@ class Restriction(NamedTuple):
     columns: tuple[tuple[str, str], ...]
 
 
+class Whole(NamedTuple):
+    """A plan of Spark's by its handle, the names that its columns get, and the relations in the place of its tables."""
+
+    plan: int
+    columns: tuple[str, ...]
+    relations: Mapping[str, str]
+
+
 class Step(NamedTuple):
     """A named query over steps before it and over relations of tables. `keep`: it is read several times.
 
-    `restriction` lets who runs it read less of a table; the query says the same. `over`: the relation of which this has
-    the columns, with other rows for some: where less of this is read, less of that is. `observed`: aggregates over all
-    of its rows, with names, that are wanted beside them.
+    Expressions of users are handles in the query. `restriction` lets who runs it read less of a table; the query says
+    the same. `over`: the relation of which this has the columns, with other rows for some: where less of this is read,
+    less of that is. `observed`: aggregates over all of its rows, with names, that are wanted beside them. `whole`: what
+    is computed as a whole; the query only names its relations then.
     """
 
     name: str
@@ -73,6 +82,7 @@ class Step(NamedTuple):
     restriction: Restriction | None = None
     over: str | None = None
     observed: tuple[exp.Alias, ...] = ()
+    whole: Whole | None = None
 
 
 class Relations(NamedTuple):
@@ -405,17 +415,13 @@ class Deltas:
     # --- one operator over steps ------------------------------------------------------------------------------
 
     def _opaque(self, operator: Opaque, side: Side) -> str:
-        def replace(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Table) and node.db and f"{node.db}.{node.name}".lower() in operator.tables:
-                named = self._relations[f"{node.db}.{node.name}".lower()].rows(side)
-                return relation(named, node.alias_or_name)
-            return node
-
-        whole = operator.query.copy().transform(replace)
-        alias = exp.TableAlias(
-            this=exp.to_identifier("o"), columns=[exp.to_identifier(name) for name in operator.columns]
-        )
-        return self.add("whole", select_from(operator.columns, exp.Subquery(this=whole, alias=alias)), keep=False)
+        relations = {table: self._relations[table].rows(side) for table in operator.tables}
+        named = exp.Select(expressions=[exp.column(name) for name in operator.columns])
+        for number, each in enumerate(relations.values()):
+            named = named.from_(relation(each)) if number == 0 else named.join(relation(each), join_type="cross")
+        made = self.add("whole", named)
+        self.steps[-1] = self.steps[-1]._replace(whole=Whole(operator.plan, operator.columns, relations))
+        return made
 
     def _project(self, operator: Project, step: str) -> str:
         columns = [_named(value, name) for name, value in operator.expressions.items()]

@@ -5,8 +5,6 @@ A layer that reads one partition of a table, as typed tables read a raw one, isn
 
 from collections.abc import Iterator, Mapping
 
-from sqlglot import exp
-
 from lake.layers.compiler.algebra import Explode, Filter, Operator, Project, Source, UnionAll
 
 Fixed = Mapping[str, frozenset[str]]
@@ -23,8 +21,8 @@ def _references(operator: Operator, fixed: Fixed) -> Iterator[tuple[str, Fixed]]
     match operator:
         case Source(table=table, stored=stored):
             yield table, {stored[column]: values for column, values in fixed.items() if column in stored}
-        case Filter(input=input, condition=condition):
-            yield from _references(input, _both(fixed, _said(condition)))
+        case Filter(input=input):
+            yield from _references(input, _both(fixed, operator.fixed))
         case Project(input=input):
             plain = {column: operator.plain(column) for column in fixed}
             yield from _references(input, {name: fixed[column] for column, name in plain.items() if name is not None})
@@ -39,27 +37,6 @@ def _references(operator: Operator, fixed: Fixed) -> Iterator[tuple[str, Fixed]]
                 yield from _references(input, {})
             for name in getattr(operator, "tables", ()):
                 yield name, {}
-
-
-def _said(condition: exp.Expr) -> Fixed:
-    """What a condition says of columns that are compared with texts."""
-    found: Fixed = {}
-    for each in condition.flatten() if isinstance(condition, exp.And) else [condition]:
-        values: list[exp.Expr] = []
-        column: exp.Expr | None = None
-        if isinstance(each, exp.EQ):
-            column, values = each.this, [each.expression]
-            if isinstance(values[0], exp.Column):
-                column, values = each.expression, [each.this]
-        elif isinstance(each, exp.In) and not each.args.get("query"):
-            column, values = each.this, each.expressions
-        if isinstance(column, exp.Column) and values and all(_is_text(value) for value in values):
-            found = _both(found, {column.name: frozenset(value.name for value in values)})
-    return found
-
-
-def _is_text(value: exp.Expr) -> bool:
-    return isinstance(value, exp.Literal) and value.is_string
 
 
 def _both(first: Fixed, second: Fixed) -> Fixed:

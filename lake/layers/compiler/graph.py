@@ -1,15 +1,11 @@
 """Puts a project's definitions in order: which layer reads which tables, and what must be computed before what."""
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from sqlglot import exp
-
-from lake.layers.compiler import queries
-from lake.layers.compiler.building import Table
-from lake.layers.compiler.written import Written
+from lake.layers.compiler.written import Written, views_in
 from lake.layers.definitions.model import (
     READINESS,
     AppendFlow,
@@ -33,7 +29,7 @@ class Node:
     """A layer before its query is compiled. `reads`: the tables that it reads, `database.table`, in lower case.
 
     `flow` is set for a streaming table that applies a log; its query needs the columns of its source, and is made by
-    `cdc_query`. `appends` are the queries of one that others fill; theirs is made by `appended`.
+    `cdc_query`. `appends` are the queries of one that others fill, whose columns are matched by name.
     `is_quarantine`: its rows are those that the expectations keep out of the table that the query is of. `sink`: its
     rows go there, too.
     """
@@ -160,25 +156,6 @@ def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] 
         raise BadDefinition(flow.place, str(error)) from None
 
 
-def appended(flows: Sequence[Written], tables: Mapping[str, Table], database: str) -> exp.Query:
-    """The query of all rows of some queries over tables, whose columns are matched by name. Raises BadQuery."""
-    if len(flows) == 1:
-        return flows[0].tree
-    names = queries.qualified(flows[0].tree, tables, database).named_selects
-    parts = []
-    for each in flows:
-        found = queries.qualified(each.tree, tables, database).named_selects
-        if differing := {*names} ^ {*found}:
-            raise BadQuery(f"not all of its flows have a column {min(differing)}")
-        columns = [exp.column(name, quoted=True) for name in names]
-        # The names of a WITH clause are those of its flow alone.
-        parts.append(exp.select(*columns).from_(each.tree.subquery("appended")))
-    made: exp.Query = parts[0]
-    for part in parts[1:]:
-        made = exp.union(made, part, distinct=False)
-    return made
-
-
 def _full(name: str, database: str) -> str:
     parts = name.lower().split(".")
     if len(parts) == 3 and parts[0] == "spark_catalog":
@@ -207,7 +184,7 @@ def _parsed(view: View) -> Written:
 
 def _check_views(trees: Mapping[str, Written], views: Mapping[str, View]) -> None:
     """Raises BadDefinition for temporary views that read each other in a circle."""
-    order = TopologicalSorter({name: _named_views(tree, trees) for name, tree in trees.items()})
+    order = TopologicalSorter({name: views_in(tree, trees) for name, tree in trees.items()})
     try:
         order.prepare()
     except CycleError as error:
@@ -215,14 +192,10 @@ def _check_views(trees: Mapping[str, Written], views: Mapping[str, View]) -> Non
         raise BadDefinition(views[names[0]].place, f"temporary views read each other: {' -> '.join(names)}") from None
 
 
-def _named_views(query: Written, views: Mapping[str, Written]) -> set[str]:
-    return {each.name.lower() for each in queries.places(query.tree) if not each.db and each.name.lower() in views}
-
-
 def _view(view: View, views: Mapping[str, Written], project: Project) -> Node:
     try:
         query = _parsed(view).with_views(views)
-        reads = queries.tables_in(query.tree, project.database)
+        reads = query.reads(project.database)
     except BadQuery as error:
         raise BadDefinition(view.place, str(error)) from None
     return Node(
@@ -253,7 +226,7 @@ def _streaming(table: StreamingTable, views: Mapping[str, Written], project: Pro
         )
     appends = [each for each in flows if isinstance(each, AppendFlow)]
     written = [_flows_query(each, views) for each in sorted(appends, key=lambda each: each.name)]
-    reads = {each for query in written for each in queries.tables_in(query.tree, project.database)}
+    reads = {each for query in written for each in query.reads(project.database)}
     reads |= {_full(each.source, project.database) for each in logs}
     return Node(
         name,
@@ -274,7 +247,7 @@ def _streaming(table: StreamingTable, views: Mapping[str, Written], project: Pro
 def _flows_query(flow: AppendFlow, views: Mapping[str, Written]) -> Written:
     try:
         query = Written.parsed(flow.query).with_views(views)
-        queries.tables_in(query.tree, "")
+        query.reads("")
     except BadQuery as error:
         raise BadDefinition(flow.place, str(error)) from None
     return query

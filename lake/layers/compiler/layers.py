@@ -67,9 +67,12 @@ class Layer:
         return exp.alias_(exp.column(self.outputs[name]), name, quoted=True)
 
 
-def keyed(built: Built) -> Built:
-    """A query whose rows are told apart by a key, if need be by numbering those that are equal."""
-    return built if built.operator.key is not None else numbered(built)
+def keyed(built: Built, types: dict[str, str]) -> Built:
+    """A query whose rows are told apart by a key, if need be by numbering those that are equal.
+
+    `types`: of the operator's columns; that of the numbers is added.
+    """
+    return built if built.operator.key is not None else numbered(built, types)
 
 
 def layer_of(
@@ -224,9 +227,6 @@ def how(operator: Operator) -> tuple[str, list[str]]:
                 named = "an aggregate over all rows has one group"
             case Window(partition=()):
                 named = "a window without PARTITION BY is over all rows"
-            case Join(equal=(), unlike=((first, second), *_)):
-                names = " and ".join(each.rpartition("_")[0] for each in (first, second))
-                named = f"a join of {names}, whose types differ, compares each row with each: CAST one to the other's"
             case Join(equal=()):
                 named = "a join without equal columns compares each row with each"
         if named:

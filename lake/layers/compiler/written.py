@@ -1,167 +1,133 @@
-"""Queries as they were written. Spark computes a text that sqlglot has written again, so the two are compared.
+"""Queries as they were written. Here it is found out which tables they name; what they mean, Spark says."""
 
-A text keeps every character of the user's, but for the names of tables, in whose place relations stand.
-"""
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token
 
-from sqlglot import exp
-
-from lake.layers.compiler import queries
-from lake.layers.compiler.building import Table
+from lake.layers.compiler import streams
 from lake.layers.errors import BadQuery
 
-
-class Mention(NamedTuple):
-    """A place where a text names a table.
-
-    `database` is None for a name without one. `alias` is what a relation in its place has to be called; None where the
-    text itself says so.
-    """
-
-    database: str | None
-    name: str
-    alias: str | None
-
-    def table(self, database: str) -> str:
-        """The table as `database.table`, in lower case. `database` is that of names without one."""
-        return f"{self.database or database}.{self.name}".lower()
-
-
-Text = tuple[str | Mention, ...]
-"""A query's text, cut at the places where it names tables."""
+_SPARK = sqlglot.Dialect.get_or_raise("spark")
+_SPECIAL_TIME = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_TIMES = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 
 
 @dataclass(frozen=True)
 class Written:
-    """A query's text, and what it is compiled from.
+    """A query's text, without the words that say that a table is read as a stream. `tree` has the names in it.
 
-    `windows` is the syntax tree before windows of time became expressions; None for a query without such windows.
+    `normal` is the text without comments, and with one blank wherever there is any. `views` are the temporary views
+    that it reads, directly or through others, by their names.
     """
 
+    text: str
+    normal: str
     tree: exp.Query
-    text: Text
-    windows: exp.Query | None = None
+    views: "Mapping[str, Written]" = field(default_factory=dict)
 
     @classmethod
     def parsed(cls, text: str) -> "Written":
-        """Raises BadQuery for a text that isn't one query, or that gives another result each time."""
-        found = queries.parsed(text)
-        return cls(found.tree, _cut(found.text, found.as_written), found.as_written if found.has_windows else None)
+        """Raises BadQuery for a text that isn't one query."""
+        try:
+            tokens = _with_windows(_SPARK.tokenize(text))
+            _check_times(tokens)
+            found = streams.as_tables(tokens)
+            trees = SparkParser(dialect=_SPARK).parse(found, text)
+        except SqlglotError as error:
+            raise BadQuery(f"the query can't be parsed: {str(error).splitlines()[0]}") from None
+        if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+            raise BadQuery("expected one query, a SELECT")
+        normal = " ".join(text[each.start : each.end + 1] for each in found)
+        kept = {id(each) for each in found}
+        for each in tokens:
+            if id(each) not in kept:
+                text = f"{text[: each.start]}{' ' * (each.end + 1 - each.start)}{text[each.end + 1 :]}"
+        return cls(text, normal, trees[0])
 
-    def over(self, database: str, relation: Callable[[str], str]) -> str:
-        """The text over relations in the place of tables. `relation` gives their names, by `database.table`."""
-        return "".join(
-            each if isinstance(each, str) else _named(relation(each.table(database)), each.alias) for each in self.text
-        )
+    def with_views(self, views: "Mapping[str, Written]") -> "Written":
+        """The query with the temporary views that it names. Views may name others, in no circle."""
+        found: dict[str, Written] = {}
+        pending = [self]
+        while pending:
+            for name in views_in(pending.pop(), views) - found.keys():
+                found[name] = views[name]
+                pending.append(views[name])
+        return Written(self.text, self.normal, self.tree, found)
 
-    def with_views(self, views: Mapping[str, "Written"]) -> "Written":
-        """The query with the temporary views that it names as subqueries. Views may name others, in no circle."""
-        names = {each.name.lower() for each in self.text if isinstance(each, Mention) and each.database is None}
-        if not names & views.keys():
-            return self
-        windows = [each.windows for each in (self, *views.values())]
-        whole = {name: view.windows or view.tree for name, view in views.items()}
-        return Written(
-            _expanded(self.tree, {name: view.tree for name, view in views.items()}),
-            tuple(_spliced(self.text, views)),
-            None if windows == [None] * len(windows) else _expanded(self.windows or self.tree, whole),
-        )
+    def reads(self, database: str) -> set[str]:
+        """The tables that the query reads, as `database.table` in lower case. `database` is that of names without one.
 
-    def rewritings(
-        self, tables: Mapping[str, Table], database: str, relation: Callable[[str], str]
-    ) -> list[tuple[str, exp.Query]]:
-        """Pairs of a text and the query that it became, which must mean the same. Together they lead to what is run.
-
-        `tables` are those that the query reads. `relation` gives the names of relations in their place.
-        Raises BadQuery.
+        Raises BadQuery for names of other catalogs.
         """
-        compiled = queries.with_relations(queries.qualified(self.tree, tables, database), database, relation)
-        _drop_needless_names(compiled)
-        text = self.over(database, relation)
-        if self.windows is None:
-            return [(text, compiled)]
-        before, after = (queries.with_relations(each, database, relation) for each in (self.windows, self.tree))
-        return [(text, before), (after.sql("spark"), compiled)]
+        found = set()
+        for each in itertools.chain(_places(self.tree), *(_places(view.tree) for view in self.views.values())):
+            if each.db == "" and each.name.lower() in self.views:
+                continue
+            if each.args.get("catalog") is not None and each.catalog.lower() != "spark_catalog":
+                raise BadQuery(f"{each.sql('spark')} is of another catalog: layers read tables of the metastore alone")
+            found.add(f"{each.db or database}.{each.name}".lower())
+        return found
 
 
-def _cut(text: str, tree: exp.Query) -> Text:
-    """A text, cut at the names of tables. Columns lose the database of their table."""
-    cuts: list[tuple[int, int, Mention | None]] = []
-    databases: set[tuple[str, str]] = set()
-    for each in queries.places(tree):
-        first = each.args.get("catalog") or each.args.get("db") or each.this
-        mention = Mention(each.db or None, each.name, None if each.alias else each.name)
-        cuts.append((first.meta["start"], each.this.meta["end"] + 1, mention))
-        databases.add((each.db.lower(), each.name.lower()))
-    for column in tree.find_all(exp.Column):
-        database, table = column.args.get("db"), column.args.get("table")
-        if database is not None and table is not None and (column.db.lower(), column.table.lower()) in databases:
-            first = column.args.get("catalog") or database
-            cuts.append((first.meta["start"], table.meta["start"], None))
-    found: list[str | Mention] = []
-    place = 0
-    for start, end, instead in sorted(cuts, key=lambda cut: cut[:2]):
-        found += [text[place:start], *([] if instead is None else [instead])]
-        place = end
-    return (*found, text[place:])
+def views_in(query: Written, views: Mapping[str, object]) -> set[str]:
+    """The names of temporary views, among some, that a query names itself."""
+    return {each.name.lower() for each in _places(query.tree) if not each.db and each.name.lower() in views}
 
 
-def _spliced(text: Text, views: Mapping[str, Written]) -> Iterator[str | Mention]:
-    for each in text:
-        if isinstance(each, Mention) and each.database is None and each.name.lower() in views:
-            yield "("
-            yield from _spliced(views[each.name.lower()].text, views)
-            yield "\n)"  # the text may end with a comment
-            yield "" if each.alias is None else f" AS {_quoted(each.alias)}"
-        else:
+def _places(tree: exp.Query) -> Iterator[exp.Table]:
+    """The places where a query names tables that it doesn't define itself."""
+    for each in tree.find_all(exp.Table):
+        if (
+            isinstance(each.this, exp.Identifier)
+            and (each.db or each.name.lower() not in _defined_around(each))
+            and each.find_ancestor(exp.Hint) is None
+        ):
             yield each
 
 
-def _named(relation: str, alias: str | None) -> str:
-    return _quoted(relation) if alias is None else f"{_quoted(relation)} AS {_quoted(alias)}"
+def _defined_around(table: exp.Table) -> set[str]:
+    """The names, in lower case, that WITH clauses around a table give to queries.
+
+    Within a WITH clause only the queries before are known: the query `t` may read the table `t`.
+    """
+    found: set[str] = set()
+    inside: exp.Expr | None = table
+    within: exp.CTE | None = None
+    while inside is not None:
+        if isinstance(inside, exp.CTE):
+            within = inside
+        elif isinstance(inside, exp.Query):
+            for each in inside.ctes:
+                if each is within:
+                    break
+                found.add(each.alias.lower())
+            within = None
+        inside = inside.parent
+    return found
 
 
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+def _with_windows(found: list[Token]) -> list[Token]:
+    """A query's tokens, in which `window(` is a function's name also where sqlglot expects a clause."""
+    for each, after in itertools.pairwise(found):
+        if each.token_type is TokenType.WINDOW and after.token_type is TokenType.L_PAREN:
+            each.token_type = TokenType.VAR
+    return found
 
 
-def _expanded(tree: exp.Query, views: Mapping[str, exp.Query]) -> exp.Query:
-    """A query with the temporary views that it names as subqueries."""
-    made = tree.copy()
-    while True:
-        places = [each for each in queries.places(made) if not each.db and each.name.lower() in views]
-        if not places:
-            return made
-        for each in places:
-            alias = exp.TableAlias(this=exp.to_identifier(each.alias_or_name))
-            found = exp.Subquery(this=views[each.name.lower()].copy(), alias=alias)
-            for name in ("joins", "laterals"):
-                if each.args.get(name):
-                    found.set(name, each.args[name])
-            each.replace(found)
-
-
-def _drop_needless_names(tree: exp.Query) -> None:
-    """Has `t.a AS a` be `t.a`. Spark's plans differ by such names, and nothing else does."""
-    for each in list(tree.find_all(exp.Alias)):
-        if isinstance(each.this, exp.Column) and each.alias == each.this.name and isinstance(each.parent, exp.Select):
-            each.replace(each.this)
-
-
-def refused(query: exp.Query, columns: list[str]) -> BadQuery:
-    """What is said of a text that would be computed as another query. `columns`: those that differ; none for all."""
-    query = query.copy()
-    for each in query.find_all(exp.Table):  # the names of relations mean nothing to users
-        if each.alias:
-            each.set("this", exp.to_identifier(each.alias))
-            each.set("alias", None)
-    by_name = {each.alias_or_name: each.unalias() for each in query.selects}
-    blamed = [name for name in columns if not isinstance(by_name.get(name), exp.Column | None)]
-    shown = ", and ".join(f"{name} as {by_name[name].sql('spark')[:200]}" for name in blamed[:3])
-    return BadQuery(
-        f"it would be computed as another query than it says, {shown or query.sql('spark')[:500]}:"
-        " write that part as a call of a function, for calls are run as they were written"
-    )
+def _check_times(found: Sequence[Token]) -> None:
+    """Raises BadQuery for times such as DATE 'today': Spark's parser puts that day in the place of the text."""
+    for each, after in itertools.pairwise(found):
+        if (
+            each.text.upper() in _TIMES
+            and after.token_type in (TokenType.STRING, TokenType.RAW_STRING)
+            and _SPECIAL_TIME.match(after.text)
+        ):
+            special = after.text.strip().lower()
+            raise BadQuery(f"'{special}' as a time has another value at each refresh: store the time in a source")

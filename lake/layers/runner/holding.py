@@ -27,12 +27,25 @@ def held_partitions(
         return found
     for name, condition in made.checks.holds.items():
         met = exp.Coalesce(this=condition.copy(), expressions=[exp.false()])
-        query = select_from(_texts(made), rows).where(exp.not_(met), copy=False)
-        if len(among) <= MOST_NAMED:
-            query = query.where(exp.or_(*(_is_in(made, each) for each in sorted(among))), copy=False)
+        query = exp.Select(expressions=[exp.alias_(exp.column(f"held_{key}"), key, quoted=True) for key in _keys(made)])
+        query = query.from_(_as_compiled(made, rows, among).subquery("r")).where(exp.not_(met), copy=False)
         for partition in _names(engine, made, deltas, query) & {*among}:
             found[partition] = f"{found[partition]}, {name}" if partition in found else f"rows don't meet {name}"
     return found
+
+
+def _as_compiled(made: Compiled, rows: str, among: Collection[str]) -> exp.Select:
+    """The rows of a layer under the names for which its conditions were compiled, with the texts of its partitions."""
+    columns = [exp.column(name, quoted=True).as_(column) for name, column in made.layer.outputs.items()]
+    texts = [exp.alias_(exp.cast(exp.column(key, quoted=True), "string"), f"held_{key}") for key in _keys(made)]
+    found = select_from([*columns, *texts], rows)
+    if len(among) <= MOST_NAMED:
+        return found.where(exp.or_(*(_is_in(made, each) for each in sorted(among))), copy=False)
+    return found
+
+
+def _keys(made: Compiled) -> tuple[str, ...]:
+    return made.node.partitions
 
 
 def _names(engine: Engine, made: Compiled, deltas: Deltas, query: exp.Select) -> set[str]:

@@ -126,7 +126,6 @@ class Runner:
         self.heartbeat_seconds = heartbeat_seconds
         self.engine = engine
         self.choose = choose
-        self._compared: set[str] = set()
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each stage of a refresh, for tests that kill the process there."""
         self.is_warm = False
@@ -176,7 +175,7 @@ class Runner:
     def compiled_by(self, engine: Engine) -> list[Compiled]:
         """The project's layers, as an engine understands them. Raises BadDefinition, NoSource."""
         sources = {name: self._source(name, engine) for name in self.graph.sources}
-        found = compiled(self.graph, sources, engine, self._compared)
+        found = compiled(self.graph, sources, engine)
         if len(found) > MAX_TOGETHER:
             raise BadDefinition(
                 self.graph.project.directory,

@@ -1,6 +1,8 @@
 """Runs the steps of refreshes on Spark, in a session of their own."""
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from pyspark.errors import PySparkException
@@ -18,6 +20,7 @@ from lake.layers.runner.pruning import Within
 from lake.spark.keyed.commits import KeyedWrite
 from lake.spark.keyed.extension import snapshot_rows
 from lake.spark.lake_reading import ADDED, CHANGE, REMOVED, read
+from lake.spark.session_client import check_extension, extension_class
 from lake.spark.table_schema import columns_of, quoted
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 from lake.tables.keyed_writes import Action
@@ -32,12 +35,6 @@ would take minutes."""
 
 _THREADS = 4
 """Layers that are computed at a time. Much of the time of a small increment is planned by one thread, or waited for."""
-
-_CHANGING_RULES = {
-    "ComputeCurrentTime": "the current time",
-    "SpecialDatetimeValues": "a text such as 'now' or 'today' as a time",
-}
-"""Rules of Spark's optimiser that put values in the place of what has another one each time."""
 
 _OLD = [str(ChangeType.DELETE), str(ChangeType.UPDATE_PREIMAGE)]
 _NEW = [str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)]
@@ -70,68 +67,15 @@ class SparkEngine:
 
     # --- the analyser -----------------------------------------------------------------------------------------
 
-    def declare(self, relation: str, types: Mapping[str, str]) -> None:
-        """Makes an empty relation of some columns, by their types.
-
-        Spark's optimiser doesn't know that it is empty, or it would take all queries over it for the same.
-        """
-        columns = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in types.items())
-        schema = self._spark.sql(f"SELECT {columns}").schema
-        self._bind(relation, self._spark.createDataFrame(self._spark.sparkContext.emptyRDD(), schema))
-
-    def types(self, steps: Sequence[Step], relation: str) -> Mapping[str, str]:
-        """The types of a step's columns, by Spark's names. Raises BadQuery."""
+    def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The tree of a query, as Spark's analyser understands it. Raises BadQuery."""
         try:
-            for each in steps:
-                self._bind(each.name, self._spark.sql(each.query.sql("spark")))
+            answer: Mapping[str, Any] = json.loads(self._plans.read(json.dumps(request)))
         except PySparkException as error:
             raise BadQuery(first_line(error)) from None
-        return _types(self._spark.table(relation).schema)
-
-    def types_of_query(self, query: exp.Query) -> Mapping[str, str]:
-        """The types of a query's columns. Raises BadQuery."""
-        try:
-            return _types(self._spark.sql(query.sql("spark")).schema)
-        except PySparkException as error:
-            raise BadQuery(first_line(error)) from None
-
-    def means(self, text: str, query: exp.Query) -> bool:
-        """Whether a query means the same as the text that it was made from: Spark's optimiser makes the same of both.
-
-        Raises BadQuery.
-        """
-        first, second = (self._execution(each) for each in (text, query.sql("spark")))
-        if first.optimizedPlan().sameResult(second.optimizedPlan()):
-            return True
-        # Expressions that were given a name and used again may be simplified once they are one expression. The rule
-        # passes over nodes on which it has had no effect; copies of them don't remember that.
-        optimiser, rule = first.sparkSession().sessionState().optimizer(), self._rule("optimizer.CollapseProject")
-        one, other = (optimiser.execute(rule.apply(each.optimizedPlan().clone(), True)) for each in (first, second))
-        return bool(one.sameResult(other))
-
-    def why_changing(self, text: str) -> str | None:
-        """Why a query gives another result each time, for instance a function that it calls; None if it doesn't."""
-        plan = self._execution(text).analyzed()
-        if not plan.deterministic():
-            return "a function that isn't deterministic"
-        for name, why in _CHANGING_RULES.items():
-            if not self._rule(f"optimizer.{name}").apply(plan).fastEquals(plan):
-                return why
-        return None
-
-    def _rule(self, name: str) -> Any:
-        """A rule of Spark's catalyst, by its name in there."""
-        found: Any = self._spark.sparkContext._jvm
-        for part in f"org.apache.spark.sql.catalyst.{name}".split("."):
-            found = getattr(found, part)
-        return found
-
-    def _execution(self, text: str) -> Any:
-        """What Spark makes of a query. Raises BadQuery."""
-        try:
-            return self._spark.sql(text)._jdf.queryExecution()
-        except PySparkException as error:
-            raise BadQuery(first_line(error)) from None
+        if "refused" in answer:
+            raise BadQuery(answer["refused"])
+        return answer
 
     # --- tables -----------------------------------------------------------------------------------------------
 
@@ -210,11 +154,23 @@ class SparkEngine:
     def run(self, steps: Sequence[Step]) -> None:
         """Makes the results of steps relations. Those that aren't kept are computed where they are read."""
         for each in steps:
-            rows = self._spark.sql(each.query.sql("spark"))
+            rows = self._rows_of(each)
             if each.observed:
                 self._aggregates[each.name] = each.observed
                 rows = rows.observe(each.name, *(sf.expr(one.sql("spark")) for one in each.observed))
             self._bind(each.name, self._keep(rows) if each.keep else rows)
+
+    @cached_property
+    def _plans(self) -> Any:
+        """The queries of this refresh, in Spark's process, and their expressions."""
+        check_extension(self._spark)
+        return extension_class(self._spark, "LayerPlans")(self._spark._jsparkSession)
+
+    def _rows_of(self, step: Step) -> DataFrame:
+        if step.whole is None:
+            return DataFrame(self._plans.rows(step.query.sql("spark")), self._spark)
+        request = json.dumps(step.whole._asdict())
+        return DataFrame(self._plans.whole(request), self._spark)
 
     def observed(self, step: str) -> Mapping[str, int]:
         """The aggregates over the rows of a step that it says are observed, by their names."""

@@ -8,11 +8,12 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from lake.layers.compiler.building import Table
-from lake.layers.compiler.deltas import Deltas, Relations, Side, Step
+from lake.layers.compiler.building import Builder, Table
+from lake.layers.compiler.deltas import Deltas, Relations, Step
 from lake.layers.compiler.layers import Layer, keyed, layer_of, recomputed, refresh, relations_after
-from lake.layers.compiler.queries import built, parsed
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
+from tests.lake.layers.answers import ANSWERS
+from tests.lake.layers.duck_sql import Wholes, duck_text, duck_type
 
 DATABASE = "shop"
 
@@ -27,7 +28,9 @@ class Warehouse:
         self.connection = duckdb.connect(config={"threads": 1})
         self.tables: dict[str, Table] = {}
         self.layers: list[Layer] = []
-        self.queries: dict[str, exp.Query] = {}
+        self.queries: dict[str, str] = {}
+        self._types: dict[str, dict[str, str]] = {}
+        self._wholes = Wholes()
         self.sources = [*tables]
         self._fresh: set[str] = set()
         self._number = 0
@@ -37,26 +40,39 @@ class Warehouse:
                 self.connection.execute(f"CREATE TABLE {relation} ({columns})")
             names = tuple(each.split()[0] for each in columns.split(", "))
             self.tables[f"{DATABASE}.{name}"] = Table(f"{DATABASE}.{name}", names, key, frozenset(key or ()))
+            kinds = {"VARCHAR": "string", "BIGINT": "bigint"}
+            self._types[f"{DATABASE}.{name}"] = {
+                each.split()[0]: kinds[each.split()[1]] for each in columns.split(", ")
+            }
 
     def add(self, name: str, text: str) -> Layer:
         """Makes a layer of a query over the tables and the layers before it."""
-        tree = parsed(text).tree
-        made = keyed(built(tree, self.tables, DATABASE))
-        relations = {each: _relations(each.split(".")[1]) for each in self.tables}
-        probe = Deltas(relations, [], f"probe_{name}")
-        columns = sorted(made.operator.columns)
-        last = probe.add("types", exp.select(*columns).from_(probe.rows(made.operator, Side.AFTER)))
-        self._run(probe.steps)
-        described = self.connection.execute(f"DESCRIBE {last}").fetchall()
-        types = {each[0]: _spark_type(each[1]) for each in described}
-        layer = layer_of(f"{DATABASE}.{name}", made, types)
+        request = {
+            "queries": [text],
+            "views": {},
+            "database": DATABASE,
+            "conditions": [],
+            "tables": {
+                each: {
+                    "columns": ", ".join(f"`{column}` {kind}" for column, kind in self._types[each].items()),
+                    "hidden": sorted(self._types[each].keys() - {*table.columns}),
+                }
+                for each, table in self.tables.items()
+            },
+        }
+        answer = self._wholes.remembered(request, ANSWERS.read(request))
+        types = {**answer["types"]}
+        built = Builder(self.tables, types).built(answer)
+        layer = layer_of(f"{DATABASE}.{name}", keyed(built, types), types)
         self.tables[layer.name] = Table(layer.name, (*layer.outputs,), layer.known_by, layer.non_null)
+        kinds = {column: types[own] for column, own in layer.outputs.items()}
+        self._types[layer.name] = {each: kinds.get(each, "string") for each in layer.columns}
         self.layers.append(layer)
-        self.queries[name] = tree
+        self.queries[name] = text
         self._fresh.add(layer.name)
-        query = exp.select(*layer.expressions()).from_(last)
+        columns = ", ".join(f'"{each}" {duck_type(kind)}' for each, kind in self._types[layer.name].items())
         for relation in _relations(name):
-            self.connection.execute(f"CREATE TABLE {relation} AS {query.sql('duckdb')} LIMIT 0")
+            self.connection.execute(f"CREATE TABLE {relation} ({columns})")
         return layer
 
     def change(self, name: str, rows: Iterable[Row]) -> None:
@@ -108,7 +124,7 @@ class Warehouse:
                 return exp.to_table(_relations(node.name).before, alias=node.alias_or_name)
             return node
 
-        tree = self.queries[name].copy().transform(replace)
+        tree = sqlglot.parse_one(self.queries[name], read="spark").transform(replace)
         return self.connection.execute(tree.sql("duckdb")).fetchall()
 
     def _settle(self, relations: Mapping[str, Relations]) -> None:
@@ -142,7 +158,7 @@ class Warehouse:
     def _run(self, steps: Sequence[Step]) -> None:
         for each in steps:
             kind = "TABLE" if each.keep else "VIEW"
-            text = each.query.sql("duckdb")
+            text = self._wholes.text(each.whole) if each.whole else duck_text(each.query)
             try:
                 self.connection.execute(f"CREATE TEMP {kind} {each.name} AS {text}")
                 self._made.insert(0, (kind, each.name))
@@ -179,7 +195,3 @@ def _comparable(row: Sequence[Any]) -> Row:
 
 def _relations(name: str) -> Relations:
     return Relations(f"{name}_before", f"{name}_after", f"{name}_old", f"{name}_new")
-
-
-def _spark_type(kind: str) -> str:
-    return str(sqlglot.exp.DataType.build(kind, dialect="duckdb").sql("spark")).lower()

@@ -13,7 +13,6 @@ from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.deltas import Step
 from lake.layers.compiler.graph import Graph
 from lake.layers.definitions.model import Sink
-from lake.layers.errors import BadQuery
 from lake.layers.runner.pruning import Within
 from lake.layers.runner.runner import Runner
 from lake.protocol.formats.partition_names import make_name
@@ -22,9 +21,9 @@ from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed.hashing import buckets_of
 from lake.tables.keyed_writes import Action, _Change
 from lake.tables.lake import LakeClient, LakeTable
+from tests.lake.layers.answers import ANSWERS
+from tests.lake.layers.duck_sql import Wholes, duck_text
 from tests.support import builders
-
-_DUCKS = {"string": "VARCHAR", "binary": "BLOB"}
 
 
 class DuckEngine:
@@ -37,29 +36,10 @@ class DuckEngine:
         self._client = client
         self._connection = duckdb.connect(config={"threads": 1})
         self._observed: dict[str, tuple[exp.Alias, ...]] = {}
+        self._wholes = Wholes()
 
-    def declare(self, relation: str, types: Mapping[str, str]) -> None:
-        columns = ", ".join(f'"{name}" {_DUCKS.get(kind, kind)}' for name, kind in types.items())
-        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {relation} ({columns})")
-
-    def types(self, steps: Sequence[Step], relation: str) -> Mapping[str, str]:
-        try:
-            self.run([each._replace(keep=False) for each in steps])
-        except duckdb.Error as error:
-            raise BadQuery(str(error)) from None
-        return self._described(f"DESCRIBE {relation}")
-
-    def types_of_query(self, query: exp.Query) -> Mapping[str, str]:
-        try:
-            return self._described(f"DESCRIBE {query.sql('duckdb')}")
-        except duckdb.Error as error:
-            raise BadQuery(str(error)) from None
-
-    def means(self, text: str, query: exp.Query) -> bool:
-        return True  # texts are Spark's
-
-    def why_changing(self, text: str) -> str | None:
-        return None
+    def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self._wholes.remembered(request, ANSWERS.read(request))
 
     def columns(self, schema: Schema) -> Mapping[str, str]:
         return {each.name.lower(): each.type.lower() for each in (*schema.columns, *schema.keys)}
@@ -102,14 +82,14 @@ class DuckEngine:
         for each in steps:
             self._observed[each.name] = each.observed
             kind = "TABLE" if each.keep else "VIEW"
-            text = each.query.sql("duckdb")
+            text = self._wholes.text(each.whole) if each.whole else duck_text(each.query)
             self._connection.execute(f"CREATE OR REPLACE TEMP {kind} {each.name} AS {text}")
 
     def observed(self, step: str) -> Mapping[str, int]:
         return self.aggregated(step, self._observed[step])
 
     def aggregated(self, relation: str, aggregates: Sequence[exp.Alias]) -> Mapping[str, int]:
-        return self._one_row(exp.select(*aggregates).from_(relation).sql("duckdb"))
+        return self._one_row(duck_text(exp.select(*aggregates).from_(relation)))
 
     def counted(self, changes: str) -> Mapping[str, int]:
         return dict(self._connection.execute(f"SELECT {CHANGE_TYPE}, count(*) FROM {changes} GROUP BY 1").fetchall())
@@ -146,15 +126,6 @@ class DuckEngine:
     def _bind(self, name: str, rows: pa.Table) -> None:
         self._connection.register(f"{name}_arrow", rows)
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM {name}_arrow")
-
-    def _described(self, text: str) -> dict[str, str]:
-        rows = self._connection.execute(text).fetchall()
-        return {row[0]: _sparks(row[1]) for row in rows}
-
-
-def _sparks(kind: str) -> str:
-    """Spark's name of one of DuckDB's types."""
-    return "void" if kind == '"NULL"' else exp.DataType.build(kind, dialect="duckdb").sql("spark").lower()
 
 
 def create_table(

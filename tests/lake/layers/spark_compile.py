@@ -3,12 +3,9 @@
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from unittest.mock import patch
 
 from pyspark.sql import SparkSession
-from sqlglot.parsers.spark import SparkParser
 
-from lake.layers import verbatim
 from lake.layers.compiler.building import Table
 from lake.layers.compiler.compiling import Compiled, compiled
 from lake.layers.compiler.graph import graph_of
@@ -32,12 +29,6 @@ def outcome(spark: SparkSession, tables: Tables, text: str, *, database: str = "
             return _shown(_compiled(spark, tables, Project(Path(), "shop", database, {}, into)))
         except BadDefinition as error:
             return str(error)
-
-
-def rewritten(spark: SparkSession, tables: Tables, text: str, *, file: str = "a.sql") -> str:
-    """The same where sqlglot writes functions and literals as it understands them."""
-    with patch.object(verbatim, "_Parser", SparkParser):
-        return outcome(spark, tables, text, file=file)
 
 
 def of_project(spark: SparkSession, tables: Tables, directory: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.lake.layers import random_queries
-from tests.lake.layers.constructs import QUERIES, QUICK
+from tests.lake.layers.constructs import ON_SPARK, QUERIES, QUICK
 from tests.lake.layers.duck import Row, Warehouse, check
 from tests.support.long_runs import share_of
 
@@ -75,7 +75,8 @@ def run(queries: Mapping[str, str], seed: int, refreshes: int = 4) -> None:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.long) for each in QUERIES]
+    "name",
+    [pytest.param(each, marks=() if each in QUICK else pytest.mark.long) for each in QUERIES if each not in ON_SPARK],
 )
 def test_each_construct(name: str) -> None:
     run({"layer": QUERIES[name]}, seed=1, refreshes=6)
@@ -107,7 +108,7 @@ def test_many_random_layers(part: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", [each for each in QUERIES if each not in ON_SPARK])
 def test_many_histories_of_each_construct(name: str) -> None:
     for seed in range(share_of(40)):
         run({"layer": QUERIES[name]}, 100 + seed, refreshes=6)

@@ -302,9 +302,9 @@ def test_what_can_not_be_refreshed(shop: Shop) -> None:
     shop.table("plain", ORDERS, {})
     for text, error, message in [
         (view.format("", "SELECT * FROM nowhere"), NoSource, r"there is no table .*\.nowhere, which .*\.a reads"),
-        (view.format("", "SELECT x FROM orders"), BadDefinition, r"layers\.sql:1: Column 'x' could not be resolved"),
-        (view.format("", "SELECT id, sum(amount) AS s FROM orders GROUP BY dt"), BadDefinition, "id is neither"),
-        (view.format("", "SELECT id, amount + 1 FROM orders"), BadDefinition, "column 2 needs a name"),
+        (view.format("", "SELECT x FROM orders"), BadDefinition, r"layers\.sql:1: .*`x`"),
+        (view.format("", "SELECT id, sum(amount) AS s FROM orders GROUP BY dt"), BadDefinition, "id.*GROUP BY"),
+        (view.format("", "SELECT id, amount + 1 FROM orders"), BadDefinition, "column 2, .*amount.*, needs a name"),
         (view.format("", "SELECT id, dt AS id FROM orders"), BadDefinition, "two columns id"),
         (view.format("", "SELECT id FROM orders LIMIT 3"), BadDefinition, "LIMIT without ORDER BY"),
         (

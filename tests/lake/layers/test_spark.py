@@ -1,6 +1,7 @@
 """Layers on Spark: refreshed by increments, they are what Spark makes of their queries as a whole."""
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -9,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.lake.layers import random_queries, tpch
 from tests.lake.layers.constructs import QUERIES as CONSTRUCTS
 from tests.spark.session import ROOT, SparkSession
+from tests.support.long_runs import share_of
 from tests.support.target import Target
 
 pytestmark = pytest.mark.spark
@@ -276,13 +279,52 @@ def test_rollbacks_on_spark(spark: SparkSession, database: str) -> None:
     assert stored == [[1, 5, 10, *of_first], [2, 6, 10, *of_first], [3, 7, 10, *of_second]]
 
 
+PARTS = 5
+
+
 @pytest.mark.long
-def test_all_constructs_on_spark(spark: SparkSession, database: str) -> None:
-    names = {name: f"q{number}" for number, name in enumerate(CONSTRUCTS)}
-    layers = Layers(spark, database, {names[name]: text for name, text in CONSTRUCTS.items()})
+@pytest.mark.parametrize("part", range(PARTS))
+def test_all_constructs_on_spark(spark: SparkSession, database: str, part: int) -> None:
+    texts = [*CONSTRUCTS.values()][part::PARTS]
+    layers = Layers(spark, database, {f"q{number}": text for number, text in enumerate(texts)})
     layers.refresh()
     layers.change()
-    assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group", "full"}
+    assert {how for how, _ in layers.refresh().values()} <= {"incremental", "by group", "full"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(share_of(4)))
+def test_random_layers_on_spark(spark: SparkSession, database: str, part: int) -> None:
+    rng = random.Random(5000 + part)
+    tables = dict(random_queries.TABLES)
+    queries: dict[str, str] = {}
+    for number in range(12):
+        made = random_queries.Queries(rng, tables).query(depth=rng.choice([0, 1, 1, 2]))
+        queries[f"layer_{number}"] = made.text
+        tables[f"layer_{number}"] = random_queries.Relation(f"layer_{number}", made.columns)
+    layers = Layers(spark, database, queries)
+    layers.refresh()
+    layers.change()
+    layers.refresh()
+
+
+@pytest.mark.long
+def test_lists_of_tables_and_subqueries_on_spark(spark: SparkSession, database: str) -> None:
+    rng = random.Random(7)
+    layers = Layers(spark, database, {name: query for name, (query, _) in tpch.QUERIES.items()})
+    spark.sql(f"DROP TABLE {database}.orders")
+    for name, (columns, key) in tpch.TABLES.items():
+        listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+        spark.sql(
+            f"CREATE TABLE {database}.{name} ({listed}) USING parquet TBLPROPERTIES ('primary-key' = '{','.join(key)}')"
+        )
+        layers.write(name, f"({tpch.random_rows(rng, name, tpch.SIZES[name] * 2)})")
+    layers.refresh()
+    for changed in ("lineitem orders", "nation supplier part", "partsupp customer lineitem"):
+        for name in changed.split():
+            layers.write(name, f"({tpch.random_rows(rng, name, 4)})")
+        kinds = {name: how for name, (how, _) in layers.refresh().items() if how != "unchanged"}
+        assert kinds.items() <= {name: kind for name, (_, kind) in tpch.QUERIES.items()}.items()
 
 
 @pytest.mark.long

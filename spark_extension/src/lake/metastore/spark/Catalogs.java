@@ -101,7 +101,7 @@ final class Catalogs {
         }
     }
 
-    private static scala.collection.immutable.List<Object> listOf(List<?> elements) {
+    static scala.collection.immutable.List<Object> listOf(List<?> elements) {
         scala.collection.immutable.List<Object> found = scala.collection.immutable.List$.MODULE$.empty();
         for (int i = elements.size() - 1; i >= 0; i--) {
             found = new scala.collection.immutable.$colon$colon<>(elements.get(i), found);

@@ -27,6 +27,7 @@ public final class MetastoreExtensions implements Function1<SparkSessionExtensio
         extensions.injectResolutionRule(session -> new LakeRelations.CommandRule());
         extensions.injectResolutionRule(session -> new QueryScope.RelationRule());
         extensions.injectResolutionRule(session -> new CharComparisons());
+        extensions.injectResolutionRule(session -> new LayerPlans.HandleRule());
         extensions.injectResolutionRule(session -> new ScopeRule(new Relations(session)));
         extensions.injectPostHocResolutionRule(session -> new ReadyRule(new Relations(session)));
         extensions.injectCheckRule(session -> new WriteCheck());
