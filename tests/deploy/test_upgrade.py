@@ -51,6 +51,12 @@ def without_added(found: Any, before: Any) -> Any:
     return found
 
 
+def without_ways(layers: Any) -> Any:
+    """What became of layers, without how they were computed."""
+    refreshed, *rest = layers
+    return [[[layer, changed] for layer, _, changed in refreshed], *rest]
+
+
 @pytest.mark.parametrize("part", BEFORE["found"])
 def test_all_is_there(upgraded: dict[str, Any], part: str) -> None:
     before = BEFORE["found"][part]
@@ -59,5 +65,7 @@ def test_all_is_there(upgraded: dict[str, Any], part: str) -> None:
 
 @pytest.mark.parametrize("part", BEFORE["gone_on"])
 def test_what_is_written_next(upgraded: dict[str, Any], part: str) -> None:
-    before = BEFORE["gone_on"][part]
-    assert without_added(upgraded["gone_on"][part], before) == before
+    before, found = BEFORE["gone_on"][part], upgraded["gone_on"][part]
+    if part == "layers":  # other definitions by now: all is computed once, and the differences are written
+        before, found = without_ways(before), without_ways(found)
+    assert without_added(found, before) == before
