@@ -381,6 +381,7 @@ cached.unpersist()
     assert rows(spark, "SELECT * FROM seen_by_sql") == [[1], [3], [4], [9]]
 
 
+@pytest.mark.long
 def test_conditions_on_the_key_read_its_bucket(spark: SparkSession, database: str) -> None:
     table = f"{database}.k"
     spark.sql(

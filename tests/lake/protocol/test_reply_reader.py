@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.protocol.codec import binary
@@ -44,6 +44,7 @@ def encoded(name: str, value: Any) -> bytes:
     return binary.encode_result("success", value, METHODS[name].result)
 
 
+@settings(max_examples=40)
 @given(st.sampled_from(["get_table", "get_partition_names", "get_databases", "lock"]), st.data(), SIZES)
 def test_a_whole_reply_keeps_its_bytes(name: str, data: st.DataObject, size: int) -> None:
     result: Struct = data.draw(structs(METHODS[name].result))
@@ -54,6 +55,7 @@ def test_a_whole_reply_keeps_its_bytes(name: str, data: st.DataObject, size: int
     assert reader.ended
 
 
+@settings(max_examples=40)
 @given(PARTITIONS, SIZES, st.booleans())
 def test_partitions_keep_their_bytes(partitions: list[Partition], size: int, wrapped: bool) -> None:
     name = "get_partitions_by_expr" if wrapped else "get_partitions"
@@ -64,6 +66,7 @@ def test_partitions_keep_their_bytes(partitions: list[Partition], size: int, wra
     assert reader.ended
 
 
+@settings(max_examples=40)
 @given(PARTITIONS, SIZES, TEXTS, TEXTS, st.booleans())
 def test_partitions_get_other_names(
     partitions: list[Partition], size: int, catalog: str, database: str, first: bool

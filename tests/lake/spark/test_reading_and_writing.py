@@ -39,6 +39,7 @@ def test_rows_are_added_and_replaced(lake: Lake, table: LakeTable) -> None:
     assert in_words[written[4]].partitions == [DAY(1), DAY(2), DAY(3)]
 
 
+@pytest.mark.long
 def test_increments_add_up(lake: Lake, table: LakeTable) -> None:
     for number in (1, 2, 3):
         lake.write(table, f"rows_of([{number}, 10 + {number}], '2026-01-0{number % 2}')")
