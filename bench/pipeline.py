@@ -1,6 +1,5 @@
 """Layers of tables: an increment beside the full computation, with ten times the history, and beside Spark's views."""
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pyspark.sql import functions as sf
 from bench.figures import Figure, Report, readable
 from bench.options import Options
 from bench.progress import noted
+from bench.spark_server import MEMORY, spark_on_server
 from bench.spark_stages import stages
 from bench.spark_views import SparkViews, connect_settings
 from lake.layers.compiler.graph import graph_of
@@ -23,9 +23,8 @@ from lake.layers.errors import Place
 from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.protocol.errors import UserError
-from lake.spark import configure, read, write
+from lake.spark import read, write
 from lake.spark.session_client import lake_table
-from tests.support.server import MetastoreServer
 
 ROWS, QUICK_ROWS = 10_000_000, 20_000
 DAYS = 100
@@ -33,7 +32,6 @@ SHARE = 1_000
 """One row of so many changes."""
 
 PRODUCTS = 1_000
-MEMORY = "6g"
 
 ORDERS = (
     "id BIGINT, product BIGINT, quantity INT, price DECIMAL(10,2), customer BIGINT, note STRING, at TIMESTAMP,"
@@ -217,7 +215,7 @@ def run(options: Options) -> Report:
     rounds = options.rounds or (1 if options.quick else 5)
     report = Report("pipeline", arguments=options.arguments)
     port, settings = connect_settings()
-    with _spark(settings) as (spark, home):
+    with spark_on_server(settings) as (spark, home):
         report.versions["Spark"] = spark.version
         small = Shop(spark, "young", rows // 10, DAYS // 10)
         young = _measured("young", small, rounds)
@@ -397,30 +395,3 @@ class _Meter:
         for stage in stages(self._spark):
             self._of_stages[stage.stageId(), stage.attemptId()] = stage.executorCpuTime() / 1e9
         return sum(self._of_stages.values())
-
-
-@contextmanager
-def _spark(further: Mapping[str, str]) -> Iterator[tuple[SparkSession, Path]]:
-    """A session of Spark on a server of its own, and their directory. `further`: more settings."""
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        home = Path(directory)
-        with MetastoreServer(home / "data", "--log-level", "warning") as server:
-            builder = SparkSession.builder.appName("bench").master("local[2]")
-            settings = {
-                "spark.driver.memory": MEMORY,
-                "spark.sql.shuffle.partitions": "8",
-                "spark.local.dir": str(home / "scratch"),
-                "spark.sql.warehouse.dir": str(home / "warehouse"),
-                "spark.ui.enabled": "false",
-                "spark.ui.showConsoleProgress": "false",
-                "spark.sql.session.timeZone": "UTC",
-                **further,
-            }
-            for key, value in settings.items():
-                builder = builder.config(key, value)
-            spark = configure(builder, server.uri).getOrCreate()
-            spark.sparkContext.setLogLevel("ERROR")
-            try:
-                yield spark, home
-            finally:
-                spark.stop()

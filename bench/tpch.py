@@ -4,11 +4,9 @@ import math
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -21,16 +19,16 @@ from pyspark.sql import SparkSession
 from bench.figures import Report, readable
 from bench.options import Options
 from bench.progress import noted, say
+from bench.spark_server import MEMORY, spark_on_server
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.model import Definitions, Project, View
 from lake.layers.errors import Place
 from lake.layers.runner.runner import RefreshResult, Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.protocol.errors import UserError
-from lake.spark import configure, read, write
+from lake.spark import read, write
 from lake.spark.session_client import lake_table
 from tests.interop import maven
-from tests.support.server import MetastoreServer
 
 SCALE, QUICK_SCALE = 0.1, 0.01
 SHARE = 1_000
@@ -64,7 +62,6 @@ _ABOUT = (
     " of Spark {spark}, local[2], {memory}, warmed up by a full refresh. After each change all rows are compared with"
     " DuckDB's."
 )
-MEMORY = "6g"
 
 
 @dataclass
@@ -111,7 +108,7 @@ def run(options: Options) -> Report:
     scale = options.scale or (QUICK_SCALE if options.quick else SCALE)
     texts = {name: text for name, text in _texts().items() if options.wants(name)}
     report = Report("tpch", arguments=options.arguments)
-    with _spark() as (spark, home):
+    with spark_on_server({}) as (spark, home):
         report.versions["Spark"] = spark.version
         with noted(f"making rows of scale {scale:g}"):
             tables = _generated(scale, home)
@@ -277,28 +274,3 @@ def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, datetime | date) and isinstance(other, datetime | date):
         return str(one)[:10] == str(other)[:10]
     return bool(one == other)
-
-
-@contextmanager
-def _spark() -> Iterator[tuple[SparkSession, Path]]:
-    """A session of Spark on a server of its own, and their directory."""
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        home = Path(directory)
-        with MetastoreServer(home / "data", "--log-level", "warning") as server:
-            builder = SparkSession.builder.appName("bench").master("local[2]")
-            for key, value in {
-                "spark.driver.memory": MEMORY,
-                "spark.sql.shuffle.partitions": "8",
-                "spark.local.dir": str(home / "scratch"),
-                "spark.sql.warehouse.dir": str(home / "warehouse"),
-                "spark.ui.enabled": "false",
-                "spark.ui.showConsoleProgress": "false",
-                "spark.sql.session.timeZone": "UTC",
-            }.items():
-                builder = builder.config(key, value)
-            spark = configure(builder, server.uri).getOrCreate()
-            spark.sparkContext.setLogLevel("ERROR")
-            try:
-                yield spark, home
-            finally:
-                spark.stop()

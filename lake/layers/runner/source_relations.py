@@ -120,9 +120,7 @@ class SourceRelations:
         asked = step.restriction
         if asked is None:
             return step
-        over = self._made.get(asked.relation)
-        if over is not None and over.over is None:
-            over = None
+        over = self._over(asked.relation)
         state = asked.relation if over is None else over.over
         if state not in self._states or (part := self._part(step.name, state, asked)) is None:
             return step
@@ -134,6 +132,11 @@ class SourceRelations:
             self._run(less)
             relation = less.name
         return step._replace(query=_replaced(step.query, asked.relation, relation))
+
+    def _over(self, relation: str) -> Step | None:
+        """The step that made a relation out of a table's state, with other rows for some; None for others."""
+        step = self._made.get(relation)
+        return None if step is None or step.over is None else step
 
     def _part(self, name: str, state: str, asked: Restriction) -> Within | None:
         """Where a table's rows are that a step asks for; None if that can't be said, or is everywhere."""
@@ -153,8 +156,8 @@ class SourceRelations:
         """The sizes of relations, for a layer whose sources have so many changed rows."""
 
         def share(asked: Restriction) -> float:
-            over = self._made.get(asked.relation)
-            state = (over and over.over) or asked.relation
+            over = self._over(asked.relation)
+            state = asked.relation if over is None else over.over
             if state not in self._states or not prunable(self._schema(state), [own for own, _ in asked.columns]):
                 return 1.0
             files = self._size(*self._states[state]).file_groups

@@ -19,10 +19,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
-import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
-import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
-import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -30,84 +27,40 @@ import org.apache.spark.sql.types.StructType;
 /** A read of what changed in a keyed table: its buckets that may have changed, and which of their columns. */
 final class ChangesScan implements Scan, Batch, SupportsReportStatistics {
     /** Takes what a query needs. */
-    static class Builder implements ScanBuilder, SupportsPushDownRequiredColumns {
-        final ChangesTable changes;
+    private static final class Builder extends PushedConditions {
+        private final ChangesTable changes;
         /** On partition columns. */
-        final List<Expression> filters = new ArrayList<>();
-        private StructType required;
+        private final List<Expression> filters = new ArrayList<>();
 
         private Builder(ChangesTable changes) {
+            super(changes.schema());
             this.changes = changes;
-            this.required = changes.schema();
         }
 
         @Override
-        public void pruneColumns(StructType required) {
-            this.required = required;
+        void take(Expression filter) {
+            if (PartitionValues.canDecide(changes.table, filter)) {
+                filters.add(filter);
+            }
         }
 
         @Override
-        public Scan build() {
+        void take(Filter filter) {
+            Expression place = SourceFilters.over(PartitionValues.columns(changes.table), filter);
+            if (place != null) {
+                filters.add(place);
+            }
+        }
+
+        @Override
+        Scan build() {
             return ChangesScan.of(this);
         }
     }
 
-    /** Takes conditions as Spark 4 gives them. All are evaluated again: buckets are only skipped by them. */
-    private static final class ByExpressions extends Builder implements SupportsPushDownCatalystFilters {
-        private ByExpressions(ChangesTable changes) {
-            super(changes);
-        }
-
-        /** Of Spark 3.5, which doesn't call it. */
-        public scala.collection.Seq<Expression> pushFilters(scala.collection.Seq<Expression> given) {
-            return given;
-        }
-
-        public scala.collection.immutable.Seq<Expression> pushFilters(
-                scala.collection.immutable.Seq<Expression> given) {
-            for (Object each : Plans.elements(given)) {
-                if (PartitionValues.canDecide(changes.table, (Expression) each)) {
-                    filters.add((Expression) each);
-                }
-            }
-            return given;
-        }
-
-        @Override
-        public org.apache.spark.sql.connector.expressions.filter.Predicate[] pushedFilters() {
-            return new org.apache.spark.sql.connector.expressions.filter.Predicate[0];
-        }
-    }
-
-    /** Takes conditions as Spark 3.5 gives them. All are evaluated again: buckets are only skipped by them. */
-    private static final class BySourceFilters extends Builder implements SupportsPushDownFilters {
-        private BySourceFilters(ChangesTable changes) {
-            super(changes);
-        }
-
-        @Override
-        public Filter[] pushFilters(Filter[] given) {
-            StructType places = new PartitionValues(changes.table, SparkSession.active()).columns();
-            for (Filter each : given) {
-                Expression place = SourceFilters.over(places, each);
-                if (place != null) {
-                    filters.add(place);
-                }
-            }
-            return given;
-        }
-
-        @Override
-        public Filter[] pushedFilters() {
-            return new Filter[0];
-        }
-    }
-
     /** What builds a read of changes. */
-    static Builder of(ChangesTable changes) {
-        return SourceFilters.areGiven(SparkSession.active())
-                ? new BySourceFilters(changes)
-                : new ByExpressions(changes);
+    static ScanBuilder of(ChangesTable changes) {
+        return new Builder(changes).builder();
     }
 
     private final LakeTable table;

@@ -21,14 +21,11 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
-import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
-import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -40,49 +37,21 @@ import scala.Option;
  */
 final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     /** Takes what a query needs of a table. */
-    static class Builder implements ScanBuilder, SupportsPushDownRequiredColumns {
-        final LakeTable table;
-        private StructType required;
-        final List<Expression> partitionFilters = new ArrayList<>();
-        final List<Filter> dataFilters = new ArrayList<>();
-        final List<Filter> keyFilters = new ArrayList<>();
-        final KeyLookup keys;
+    private static final class Builder extends PushedConditions {
+        private final LakeTable table;
+        private final List<Expression> partitionFilters = new ArrayList<>();
+        private final List<Filter> dataFilters = new ArrayList<>();
+        private final List<Filter> keyFilters = new ArrayList<>();
+        private final KeyLookup keys;
 
         private Builder(LakeTable table) {
+            super(table.schema());
             this.table = table;
             this.keys = new KeyLookup(table.keyed);
-            this.required = table.schema();
         }
 
         @Override
-        public void pruneColumns(StructType required) {
-            this.required = required;
-        }
-
-        @Override
-        public Scan build() {
-            return new LakeScan(this);
-        }
-    }
-
-    /** Takes conditions as Spark 4 gives them. All are evaluated again: files are only skipped by them. */
-    private static final class ByExpressions extends Builder implements SupportsPushDownCatalystFilters {
-        private ByExpressions(LakeTable table) {
-            super(table);
-        }
-
-        /** Of Spark 3.5, which doesn't call it. */
-        public scala.collection.Seq<Expression> pushFilters(scala.collection.Seq<Expression> filters) {
-            return filters;
-        }
-
-        public scala.collection.immutable.Seq<Expression> pushFilters(
-                scala.collection.immutable.Seq<Expression> filters) {
-            Plans.elements(filters).forEach(each -> push((Expression) each));
-            return filters;
-        }
-
-        private void push(Expression filter) {
+        void take(Expression filter) {
             if (!filter.deterministic() || SubqueryExpression.hasSubquery(filter)) {
                 return;
             }
@@ -101,44 +70,28 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         }
 
         @Override
-        public org.apache.spark.sql.connector.expressions.filter.Predicate[] pushedFilters() {
-            return new org.apache.spark.sql.connector.expressions.filter.Predicate[0];
-        }
-    }
-
-    /** Takes conditions as Spark 3.5 gives them. All are evaluated again: files are only skipped by them. */
-    private static final class BySourceFilters extends Builder implements SupportsPushDownFilters {
-        private BySourceFilters(LakeTable table) {
-            super(table);
-        }
-
-        @Override
-        public Filter[] pushFilters(Filter[] filters) {
-            StructType places = new PartitionValues(table, SparkSession.active()).columns();
-            for (Filter each : filters) {
-                Expression place = SourceFilters.over(places, each);
-                if (place != null) {
-                    partitionFilters.add(place);
-                } else {
-                    keys.add(each, table.schema());
-                    dataFilters.add(each);
-                    if (keys.isOnKey(each)) {
-                        keyFilters.add(each);
-                    }
-                }
+        void take(Filter filter) {
+            Expression place = SourceFilters.over(PartitionValues.columns(table), filter);
+            if (place != null) {
+                partitionFilters.add(place);
+                return;
             }
-            return filters;
+            keys.add(filter, table.schema());
+            dataFilters.add(filter);
+            if (keys.isOnKey(filter)) {
+                keyFilters.add(filter);
+            }
         }
 
         @Override
-        public Filter[] pushedFilters() {
-            return new Filter[0];
+        Scan build() {
+            return new LakeScan(this);
         }
     }
 
     /** What builds a read of a table. */
-    static Builder of(LakeTable table) {
-        return SourceFilters.areGiven(SparkSession.active()) ? new BySourceFilters(table) : new ByExpressions(table);
+    static ScanBuilder of(LakeTable table) {
+        return new Builder(table).builder();
     }
 
     private final LakeTable table;

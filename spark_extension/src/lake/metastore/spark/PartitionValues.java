@@ -30,13 +30,18 @@ final class PartitionValues {
     PartitionValues(LakeTable table, SparkSession session) {
         this.table = table;
         this.timeZone = Catalogs.state(session).conf().sessionLocalTimeZone();
+        this.all = columns(table);
+    }
+
+    /** The columns that partition a table, in the order of its columns. */
+    static StructType columns(LakeTable table) {
         List<StructField> found = new ArrayList<>();
         for (StructField each : table.schema().fields()) {
             if (table.isPartitionedBy(each.name())) {
                 found.add(each);
             }
         }
-        all = new StructType(found.toArray(new StructField[0]));
+        return new StructType(found.toArray(new StructField[0]));
     }
 
     /** Whether a condition is on partition columns alone, and can be evaluated before Spark plans the query. */
