@@ -113,19 +113,36 @@ final class BucketWriter implements Serializable {
         final boolean keepsRows;
         /** A row that the table's sequence would not let win is refused: an UPDATE does what it says, or nothing. */
         final boolean refusesOlder;
+        /** Two rows of one key are refused, also where they are equal, or ordered. */
+        private final boolean refusesRepeated;
         /** What becomes of rows whose key exists: as {@link KeyedTable#duplicateKey}. */
         private final String duplicates;
 
         Wanted(boolean replaces, boolean keepsRows, boolean refusesOlder, String duplicates) {
+            this(replaces, keepsRows, refusesOlder, false, duplicates);
+        }
+
+        Wanted(
+                boolean replaces,
+                boolean keepsRows,
+                boolean refusesOlder,
+                boolean refusesRepeated,
+                String duplicates) {
             this.replaces = replaces;
             this.keepsRows = keepsRows;
             this.refusesOlder = refusesOlder;
+            this.refusesRepeated = refusesRepeated;
             this.duplicates = duplicates;
         }
 
         /** Whether rows are ignored or refused because of what is there. */
         boolean dependsOnKeys() {
             return !duplicates.equals("replace");
+        }
+
+        /** Whether what is in the buckets decides if rows are written, so that a change by others is a conflict. */
+        boolean looksIn(KeyedTable table) {
+            return dependsOnKeys() || (refusesOlder && !table.sequence.isEmpty());
         }
 
         private boolean refusesDuplicates() {
@@ -431,9 +448,13 @@ final class BucketWriter implements Serializable {
             values[columns] = instant;
             values[columns + 1] = !row.isNullAt(columns) && row.getBoolean(columns);
             InternalRow version = new GenericInternalRow(values);
-            if (wanted.refusesDuplicates() && !keys.add(engine().keys.of(version).copy())) {
+            boolean isCounted = wanted.refusesDuplicates() || wanted.refusesRepeated;
+            if (isCounted && !keys.add(engine().keys.of(version).copy())) {
                 throw Errors.unfitRows(
-                        LogRecords.key(engine(), version) + " is there twice, and insert.duplicate-key=fail");
+                        wanted.refusesRepeated
+                                ? "multiple source rows have " + LogRecords.key(engine(), version)
+                                        + ": a MERGE changes a row once"
+                                : LogRecords.key(engine(), version) + " is there twice, and insert.duplicate-key=fail");
             }
             found.add(version);
         }
@@ -630,8 +651,7 @@ final class BucketWriter implements Serializable {
 
         /** The records that are merged. Throws UnfitRows. */
         private List<InternalRow> taken(List<InternalRow> records) throws IOException {
-            boolean looks = wanted.dependsOnKeys() || (wanted.refusesOlder && !table.sequence.isEmpty());
-            if (existing == null || !looks || table.isTableWide) { // Placing has looked
+            if (existing == null || !wanted.looksIn(table) || table.isTableWide) { // Placing has looked
                 return records;
             }
             Map<UnsafeRow, MergeEngine.Key> states = states(orderings, existing, byKey(records).keySet());

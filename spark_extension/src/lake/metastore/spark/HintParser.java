@@ -19,6 +19,7 @@ final class HintParser {
     private static final Pattern EQUALS =
             Pattern.compile("\\b(" + Scope.HINT + ")\\s*=\\s*(true|false)\\b", Pattern.CASE_INSENSITIVE);
 
+    /** What a MERGE that becomes an INSERT has, too. */
     private static final Pattern INSERT = Pattern.compile("\\bINSERT\\b", Pattern.CASE_INSENSITIVE);
 
     private HintParser() {}

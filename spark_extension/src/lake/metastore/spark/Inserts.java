@@ -10,15 +10,18 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
+import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.types.StructField;
 import scala.Option;
 
@@ -32,11 +35,22 @@ final class Inserts {
     /** The name that the rows have of an INSERT OVERWRITE which names all of a partition. */
     private static final String STATIC = "lake_static_partition";
 
-    /** A parsed statement, prepared wherever it inserts. */
+    /** A parsed statement, prepared wherever it inserts, and where it merges. */
     static LogicalPlan prepared(LogicalPlan plan, ParserInterface parser) {
+        if (plan instanceof ExplainCommand) {
+            LogicalPlan explained = prepared((LogicalPlan) plan.productElement(0), parser);
+            return plan.makeCopy(Plans.with((ExplainCommand) plan, 0, explained));
+        }
+        if (plan instanceof MergeIntoTable) {
+            return Upserts.prepared(plan, parser);
+        }
+        return inserting(plan, parser);
+    }
+
+    private static LogicalPlan inserting(LogicalPlan plan, ParserInterface parser) {
         return plan instanceof InsertIntoStatement
                 ? insert(plan, parser)
-                : (LogicalPlan) plan.mapChildren(child -> prepared(child, parser));
+                : (LogicalPlan) plan.mapChildren(child -> inserting(child, parser));
     }
 
     private static LogicalPlan insert(LogicalPlan plan, ParserInterface parser) {
@@ -68,20 +82,30 @@ final class Inserts {
 
     /** The table of an INSERT that has a timeline, null for another. */
     private static LakeTable table(LogicalPlan insert) {
-        List<String> name = texts(((LogicalPlan) insert.productElement(0)).productElement(0));
+        TableIdentifier identifier = identifier((LogicalPlan) insert.productElement(0));
+        LakeTable keyed = identifier == null ? null : LakeTable.ifKeyed(identifier);
+        PlainTable plain = identifier == null || keyed != null ? null : PlainTable.named(identifier);
+        return plain == null ? keyed : plain.lake;
+    }
+
+    /** The keyed table that a parsed relation names, null for any other. */
+    static LakeTable keyed(LogicalPlan relation) {
+        TableIdentifier identifier = relation instanceof UnresolvedRelation ? identifier(relation) : null;
+        return identifier == null ? null : LakeTable.ifKeyed(identifier);
+    }
+
+    /** What a parsed relation names, null for what no table of the metastore has as its name. */
+    private static TableIdentifier identifier(LogicalPlan relation) {
+        List<String> name = texts(relation.productElement(0));
         if (name.size() == 3 && name.get(0).equalsIgnoreCase("spark_catalog")) {
             name = name.subList(1, 3);
         }
         if (name.isEmpty() || name.size() > 2) {
             return null;
         }
-        TableIdentifier identifier =
-                name.size() == 2
-                        ? TableIdentifier.apply(name.get(1), Option.apply(name.get(0)))
-                        : TableIdentifier.apply(name.get(0));
-        LakeTable keyed = LakeTable.ifKeyed(identifier);
-        PlainTable plain = keyed == null ? PlainTable.named(identifier) : null;
-        return plain == null ? keyed : plain.lake;
+        return name.size() == 2
+                ? TableIdentifier.apply(name.get(1), Option.apply(name.get(0)))
+                : TableIdentifier.apply(name.get(0));
     }
 
     /**
@@ -89,18 +113,29 @@ final class Inserts {
      * the dynamic mode doesn't say it, and would leave the partition as it is if there are no rows.
      */
     static String staticPartition(LogicalPlan query, LakeTable table) {
-        Deque<List<Expression>> projections = new ArrayDeque<>(); // the lowest first
+        Deque<List<Expression>> projections = projections(query, STATIC);
+        return projections == null ? null : partition(projections, table);
+    }
+
+    /** Whether the rows of a query have a name that we gave them as the statement was parsed. */
+    static boolean isOf(LogicalPlan query, String name) {
+        return projections(query, name) != null;
+    }
+
+    /** What is projected of rows that have a name, the lowest first; null if a query's rows don't have it. */
+    private static Deque<List<Expression>> projections(LogicalPlan query, String name) {
+        Deque<List<Expression>> found = new ArrayDeque<>();
         for (LogicalPlan node = query; ; node = Plans.children(node).get(0)) {
             while (node instanceof WithCTE) {
                 node = ((WithCTE) node).plan();
             }
-            if (node instanceof SubqueryAlias && ((SubqueryAlias) node).alias().equals(STATIC)) {
-                return partition(projections, table);
+            if (node instanceof SubqueryAlias && ((SubqueryAlias) node).alias().equals(name)) {
+                return found;
             }
             if (!(node instanceof Project)) {
                 return null;
             }
-            projections.push(Plans.expressions(node));
+            found.push(Plans.expressions(node));
         }
     }
 

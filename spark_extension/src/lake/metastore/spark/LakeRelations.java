@@ -149,6 +149,10 @@ final class LakeRelations {
                 }
             }
             LogicalPlan changed = plan.mapChildren(this::apply);
+            if (name.equals("AppendData") && !table.isMerged() && Upserts.isUpsert(Plans.children(changed).get(0))) {
+                LogicalPlan merged = withTable((LogicalPlan) changed.productElement(0), table.merged());
+                return changed.makeCopy(Plans.with(changed, 0, merged));
+            }
             if (name.equals("OverwritePartitionsDynamic") && table.overwritten() == null) {
                 String partition = Inserts.staticPartition(Plans.children(changed).get(0), table);
                 if (partition != null) {

@@ -99,6 +99,8 @@ final class LakeTable
     private final boolean isReadByItsWriter;
     private final List<String> partitionColumns;
     private String overwritten;
+    /** A MERGE writes it whose rows are those of its source. */
+    private boolean isMerged;
     /** The catalog of the metastore that it is in; null for Hive's default. */
     private String catalog;
     private Selection selection = Selection.ALL;
@@ -229,6 +231,7 @@ final class LakeTable
         LakeTable found =
                 new LakeTable(metastore, definition, keyed, id, point, read.moment, includesUncommitted, true);
         found.overwritten = overwritten;
+        found.isMerged = isMerged;
         return found;
     }
 
@@ -242,6 +245,18 @@ final class LakeTable
                 new LakeTable(metastore, definition, keyed, id, point, moment, includesUncommitted, isReadByItsWriter);
         found.overwritten = partition;
         return found;
+    }
+
+    /** The same table, into which a statement merges rows by their keys, see {@link Upserts}. */
+    LakeTable merged() {
+        LakeTable found =
+                new LakeTable(metastore, definition, keyed, id, point, moment, includesUncommitted, isReadByItsWriter);
+        found.isMerged = true;
+        return found;
+    }
+
+    boolean isMerged() {
+        return isMerged;
     }
 
     /** The partition that the statement names which overwrites it; null for none. */
@@ -804,7 +819,7 @@ final class LakeTable
     @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
         checkWritable();
-        return new LakeWrite.Builder(this, info, "upsert");
+        return new LakeWrite.Builder(this, info, isMerged ? "merge" : "upsert");
     }
 
     @Override

@@ -228,7 +228,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
     /** Whether its rows were given, and may be merged again with what others have written meanwhile. */
     private boolean canMergeAgain() {
-        return isInsert && !replaces() && !table.isReadByItsWriter();
+        return (isInsert || table.isMerged()) && !replaces() && !table.isReadByItsWriter();
     }
 
     private final class InstantWrite implements DeltaBatchWrite {
@@ -247,7 +247,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         private BucketWriter.Wanted wanted(boolean keepsRows) {
             String duplicates = isInsert ? keyed.duplicateKey : "replace";
             boolean refusesOlder = !isInsert || duplicates.equals("fail");
-            return new BucketWriter.Wanted(replaces(), keepsRows, refusesOlder, duplicates);
+            return new BucketWriter.Wanted(replaces(), keepsRows, refusesOlder, table.isMerged(), duplicates);
         }
 
         private BucketWriter writer(PendingInstant target, boolean keepsRows) {
@@ -379,7 +379,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     .with(9, gone.isEmpty() ? null : new ArrayList<>(gone))
                     .with(13, info.options().get(CHAIN))
                     .with(14, written.eventTimes(source(table, info, batch)))
-                    .with(19, table.isReadByItsWriter() || wanted(false).dependsOnKeys() ? (Object) true : null)
+                    .with(19, table.isReadByItsWriter() || wanted(false).looksIn(keyed) ? (Object) true : null)
                     .with(22, batch == null ? null : info.queryId())
                     .with(23, batch)
                     .with(24, keyed.writesChangelog() && !replaces() ? changelog : null)
