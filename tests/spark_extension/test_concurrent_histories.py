@@ -6,6 +6,7 @@ before and after each, in which the model has exactly the rows of the table at e
 
 import copy
 import random
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -157,6 +158,10 @@ def statement(table: str, definition: KeyedTable, kind: str, chance: random.Rand
                 "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
             )
             return Statement("merge", sql, some, number)
+        case 9:
+            on = "t.id = s.id" + ("" if definition.is_table_wide else " AND t.dt = s.dt")
+            clauses = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            return Statement("insert", f"MERGE INTO {table} t USING {source} s ON {on} {clauses}", some, number)
         case 8 if not definition.sequence:
             return Statement("move", f"UPDATE {table} SET id = id + 1 WHERE id = {number % 8}", (), number)
         case _:
@@ -370,8 +375,8 @@ def history(spark: SparkSession, server: Lake, name: str, kind: str, chance: ran
             raise beside.error
         errors = [each[3] for each in answers if each[3] is not None]
         conflicts = [each for each in errors if "run the statement again" in each]
-        # A MERGE may find a delete whose sequence is later than that of its row.
-        older = [each for each in errors if definition.sequence and "was deleted with a later n" in each]
+        # A MERGE may find a row or a delete whose sequence is later than that of its own.
+        older = [each for each in errors if definition.sequence and re.search("(has|deleted with) a later n", each)]
         assert len(conflicts) + len(older) == len(errors), errors
         ran = [Ran(given[each[0]], each[1], each[2]) for each in answers if each[3] is None]
         return check(spark, server, table, definition, ran, beside, len(conflicts), chance)
