@@ -97,6 +97,7 @@ def test_a_stream_upserts_each_micro_batch(lake: Lake, source: Source) -> None:
     assert state(table) == {1: "A", 2: "b", 3: "c"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["keyed", "appended"])
 def test_a_repeated_micro_batch_is_written_once(lake: Lake, source: Source, kind: str) -> None:
     """A query that dies after its completion, and before Spark has noted that the batch is done."""
