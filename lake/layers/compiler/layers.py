@@ -76,12 +76,18 @@ def keyed(built: Built, types: dict[str, str]) -> Built:
 
 
 def layer_of(
-    name: str, built: Built, types: Mapping[str, str], partitions: Sequence[str] = (), declared: Sequence[str] = ()
+    name: str,
+    built: Built,
+    types: Mapping[str, str],
+    partitions: Sequence[str] = (),
+    declared: Sequence[str] = (),
+    stored: tuple[str, ...] = (),
 ) -> Layer:
     """The layer of a query.
 
     `types`: Spark's names of the types of the operator's columns. `partitions`: the columns that partition the table.
-    `declared`: the primary key that the definition gives, if it does. Raises BadQuery if these can't be.
+    `declared`: the primary key that the definition gives, if it does. `stored`: that of the table, if it is there. It
+    stays where it tells rows apart as well. Raises BadQuery if these can't be.
     """
     outputs = _checked_outputs(built)
     if unknown := [each for each in (*partitions, *declared) if each not in outputs]:
@@ -100,9 +106,13 @@ def layer_of(
         fits = all(each in built.operator.non_null and _is_key_type(types[each]) for each in operator_key)
         wanted = {*partitions}
         within = wanted <= {*named} or not wanted & {*named}
+        if stored and is_plain:  # a release may have known more, or less, of what can be NULL
+            fits = {*stored} == {*named}
         row_key = None if is_plain and fits and within and {*named} - wanted else _row_key(operator_key, types)
         rest = tuple(each for each in partitions if wanted <= {*named} and is_plain)
         key = named if row_key is None else (ROW_KEY, *rest)
+    if {*stored} == {*key} or (row_key is not None and stored[:1] == (ROW_KEY,) and {*stored[1:]} <= {*partitions}):
+        key = tuple(stored)
     texts = frozenset(output for output, column in outputs.items() if "map<" in types.get(column, "").lower())
     return Layer(name, built.operator, outputs, key, row_key, named if is_plain else key, texts)
 
