@@ -154,7 +154,7 @@ def _compiled(
     columns |= {name: "string" for name in layer.columns if name not in columns}
     if untyped := [name for name, kind in columns.items() if "void" in kind]:
         raise BadQuery(f"the column {untyped[0]} is NULL without a type: CAST it to one")
-    digest = _digest(request, written, columns, layer, node)
+    digest = _digest(request, written, columns, (*layer.key, row_keys), node)
     return Compiled(node, layer, columns, kind, reasons, checks, digest, row_keys)
 
 
@@ -210,14 +210,19 @@ def _request(
 
 
 def _digest(
-    request: Mapping[str, Any], written: Sequence[Written], columns: Mapping[str, str], layer: Layer, node: Node
+    request: Mapping[str, Any],
+    written: Sequence[Written],
+    columns: Mapping[str, str],
+    key: tuple[str | None, ...],
+    node: Node,
 ) -> str:
-    """A digest of what a layer's rows depend on. Blanks and comments of texts don't matter."""
+    """A digest of what a layer's rows depend on. Blanks and comments of texts don't matter.
+
+    `key`: the columns of the key, and what row keys are made of.
+    """
     views = sorted((name, view.normal) for each in written for name, view in each.views.items())
     conditions = [(each.condition, each.violation) for each in node.expectations]
-    text = repr(
-        (_ROW_KEYS, [each.normal for each in written], views, request["database"], columns, layer.key, conditions)
-    )
+    text = repr((_ROW_KEYS, [each.normal for each in written], views, request["database"], columns, key, conditions))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -38,8 +38,13 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -
         )
     key = schema.properties.get(PRIMARY_KEY, "")
     partitions = tuple(each.name.lower() for each in schema.keys)
-    if key != made.properties[PRIMARY_KEY] or partitions != made.node.partitions:
-        raise BadDefinition(place, f"{name} has another key or other partitions now: DROP TABLE {name}, and run again")
+    for what, before, now in (
+        ("keyed", key, made.properties[PRIMARY_KEY]),
+        ("partitioned", ",".join(partitions), ",".join(made.node.partitions)),
+    ):
+        if before != now:
+            was = f"{name} was {what} by {before or 'nothing'}, and is by {now or 'nothing'} now"
+            raise BadDefinition(place, f"{was}: DROP TABLE {name}, and run again")
     if made.node.waits_for_sources and schema.properties.get(COMMIT_MODE, "").lower() != CommitMode.MANUAL:
         raise BadDefinition(
             place,

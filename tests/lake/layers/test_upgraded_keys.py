@@ -34,7 +34,7 @@ STORED: Mapping[str, Any] = json.loads(Path(__file__).with_name("candidate_layer
 LAYERS: Mapping[str, Mapping[str, Any]] = STORED["layers"]
 NUMBERED = {"exists", "not_in", "scalar_subquery", "exists_hidden", "scalar_correlated"}
 """Layers whose row keys were all values and a number, and for which today's code finds a key."""
-HIDDEN = {"above_hidden"}
+HIDDEN = {"above_hidden", "commas_above"}
 """Layers of which another row may come that looks like one that goes."""
 TYPES = {"bigint": pa.int64(), "int": pa.int32(), "string": pa.string(), "boolean": pa.bool_()}
 
