@@ -86,6 +86,7 @@ def state(table: LakeTable) -> dict[int, str]:
     return {row["id"]: row["name"] for row in table.scan().to_arrow().to_pylist()}
 
 
+@pytest.mark.long
 def test_a_stream_upserts_each_micro_batch(lake: Lake, source: Source) -> None:
     table = keyed(lake, "k", **{"table-type": "merge-on-read"})
     source.arrive((1, "a", 1), (2, "b", 1))
