@@ -85,10 +85,7 @@ class Upgraded:
     def change(self, name: str, came: list[Row], gone: list[Row]) -> None:
         """Upserts some rows of a source and deletes others."""
         table, width = self.sources[name], len(TABLES[name][1] or ())
-        columns = {
-            each.split()[0]: each.split()[1].lower().replace("varchar", "string")
-            for each in TABLES[name][0].split(", ")
-        }
+        columns = columns_of(name)
         table.upsert(arrow(came, columns))
         table.delete(arrow(gone, columns))
         keys = {row[:width] for row in (*came, *gone)}
