@@ -299,6 +299,7 @@ class TestHttp:
             assert status == 503
             assert "database" in json.loads(body)["reason"]
 
+    @pytest.mark.long
     def test_a_server_that_is_stopping_is_not_ready(self, tmp_path: Path, postgres_url: str) -> None:
         with MetastoreServer(
             tmp_path / "data",

@@ -93,6 +93,7 @@ def test_the_snapshot_is_listed(lake_table: tuple[str, str]) -> None:
     assert "not found" in complaint("timeline", "show", "cli_timeline.nothing", "--uri", uri)
 
 
+@pytest.mark.long
 def test_both_are_written_as_pages(lake_table: tuple[str, str], tmp_path: Path) -> None:
     uri, table = lake_table
     page = tmp_path / "t.html"

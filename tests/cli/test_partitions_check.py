@@ -38,6 +38,7 @@ def insert(location: str, below: str = "") -> None:
     (directory / "_SUCCESS").touch()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("published", [False, True])
 def test_files_of_an_insert_are_found(metastore_server: MetastoreServer, published: bool) -> None:
     with LakeClient(metastore_server.uri) as client:

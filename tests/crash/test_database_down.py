@@ -145,6 +145,7 @@ def test_embedded_database_is_killed(tmp_path: Path) -> None:
         assert {each.pid for each in processes.workers(server)} == workers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("embedded", [pytest.param(True, marks=pytest.mark.long), False], ids=["embedded", "external"])
 def test_writers_lose_nothing_when_the_database_dies(
     tmp_path: Path, postgres: EmbeddedPostgres, embedded: bool, seed: int

@@ -20,7 +20,7 @@ from tests.support import builders
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 
-ROUNDS = 3
+ROUNDS = 2
 SHARED_MEMORY = Path("/dev/shm")
 FILES = 3000
 

@@ -38,6 +38,7 @@ def is_name(value: ast.expr) -> bool:
     return isinstance(value, ast.Name)
 
 
+@pytest.mark.long
 def test_nothing_depends_on_asserts() -> None:
     """`python -O` leaves them out: what must be done, or must be refused, is not in one."""
     found = list(asserts())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.next_version import NextVersion
-from tests.deploy.candidate_lake import Installation
+from tests.deploy.candidate_lake import LAYER_TABLES, Installation
 from tests.deploy.make_candidate import BACKUP, RECORDED, STATE, empty_place, server_on, used
 from tests.spark.session import require
 from tests.support.command import output
@@ -16,6 +16,8 @@ from tests.support.dump import restore
 from tests.support.postgres import Postgres
 
 BEFORE = json.loads(RECORDED.read_text())
+KEPT = {f"ALTER_TABLE {name}" for name in LAYER_TABLES}
+"""Events of layers' tables, which keep what their row keys are made of. The candidate didn't."""
 
 pytestmark = pytest.mark.spark
 
@@ -68,4 +70,6 @@ def test_what_is_written_next(upgraded: dict[str, Any], part: str) -> None:
     before, found = BEFORE["gone_on"][part], upgraded["gone_on"][part]
     if part == "layers":  # other definitions by now: all is computed once, and the differences are written
         before, found = without_ways(before), without_ways(found)
+    if part == "events of the group":
+        found = [each for each in found if each in before or each not in KEPT]
     assert without_added(found, before) == before

@@ -271,6 +271,7 @@ FOUND: dict[str, Script] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FOUND)
 def test_answered_alike(pair: Pair, name: str) -> None:
     differences = pair.differences(FOUND[name])

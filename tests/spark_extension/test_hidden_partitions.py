@@ -42,6 +42,7 @@ def test_an_insert_appends_and_does_not_publish(spark: SparkSession, lake: Lake,
     assert spark.value("SELECT sum(id) FROM t") == 63
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("layout")
 def test_a_dynamic_overwrite_leaves_other_partitions_alone(spark: SparkSession, lake: Lake, database: str) -> None:
     spark.sql("INSERT OVERWRITE t PARTITION (dt) VALUES (4, 'r', 'ready'), (5, 'n', 'new')")

@@ -102,7 +102,7 @@ def _some(*kinds: str) -> list[Any]:
 SOME_KINDS = _some("copy-on-write", "merge-on-read", "over all partitions")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.long
 @pytest.mark.parametrize("kind", _some(*KINDS))
 def test_given_rows_are_merged_again(spark: SparkSession, database: str, lake: Lake, meet: Meet, kind: str) -> None:
     table = f"{database}.t"
@@ -293,7 +293,7 @@ def test_keys_that_exist(spark: SparkSession, database: str, lake: Lake, meet: M
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('insert.duplicate-key' = 'no')")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SOME_KINDS)
 def test_changes_that_the_sequence_would_not_let_win(spark: SparkSession, database: str, kind: str) -> None:
     table = f"{database}.t"

@@ -153,6 +153,7 @@ def test_hidden_partitions(spark: SparkSession, database: str, lake: Any) -> Non
     assert [row[0] for row in spark.sql(f"SHOW PARTITIONS {table}")] == ["dt=d1"]
 
 
+@pytest.mark.long
 def test_tables_written_together_are_seen_together(spark: SparkSession, database: str) -> None:
     for name in ("orders", "items"):
         spark.sql(

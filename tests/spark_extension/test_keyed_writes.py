@@ -323,6 +323,7 @@ def test_what_a_merge_engine_does_not_do_is_refused(spark: SparkSession, databas
             spark.sql(statement.format(f"{database}.given"))
 
 
+@pytest.mark.long
 def test_what_was_read_is_a_condition(spark: SparkSession, table: str) -> None:
     """A statement that read the table fails if another writer has changed the rows since, and can be repeated."""
     code = f"""

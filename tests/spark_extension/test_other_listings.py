@@ -55,7 +55,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.long
 @pytest.mark.usefixtures("table")
 def test_the_extension_hides(spark: SparkSession) -> None:
     spark.sql("CREATE TEMPORARY VIEW seen AS SELECT id FROM t")

@@ -4,6 +4,7 @@ import itertools
 from dataclasses import dataclass
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -200,6 +201,7 @@ def run(ports: Ports, mode: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_where_partitions_are_born_ready(ports: Ports) -> None:
     run(ports, "none")
 

@@ -118,7 +118,9 @@ class Builder:
         if not conditions:
             return operator
         ones = [each["one"] for each in conditions if "one" in each]
-        key = next((found for each in ones if (found := _numbered_within(operator, each))), operator.key)
+        selected = _selected(tree["input"])
+        partitions = [found for each in ones if (found := _numbered_within(operator, each))]
+        key = next((each for each in partitions if selected is None or {*each} <= selected), operator.key)
         non_null = operator.non_null.union(*(each["non_null"] for each in conditions))
         fixed: dict[str, frozenset[str]] = {}
         for each in conditions:
@@ -325,6 +327,13 @@ def _sides(condition: Tree, left: Operator, right: Operator) -> tuple[Tree, Tree
     if of_first <= {*right.columns} and of_second <= {*left.columns}:
         return second, first
     return None
+
+
+def _selected(tree: Tree) -> frozenset[str] | None:
+    """The columns that a subquery selects; None where the tree's root isn't one. Its operator may have more."""
+    if tree["op"] == "filter":
+        return _selected(tree["input"])
+    return frozenset(tree["selected"]) if tree["op"] == "project" else None
 
 
 def _numbered_within(operator: Operator, column: str) -> tuple[str, ...] | None:

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lake.layers.compiler.building import Builder, Table
+from sqlglot import exp
+
+from lake.layers.compiler.building import Builder, Built, Table, numbered
 from lake.layers.compiler.checks import FAILED, Checks, checked, rejected
 from lake.layers.compiler.deltas import Deltas, Relations, Step
 from lake.layers.compiler.graph import Graph, Node, cdc_query
 from lake.layers.compiler.handles import readable, value_of
 from lake.layers.compiler.layers import Layer, how, keyed, layer_of, recomputed, refresh
+from lake.layers.compiler.stored_keys import NoTables, RowKeys, StoredKeys
 from lake.layers.compiler.written import Written
 from lake.layers.definitions.model import READINESS, REFRESH_POLICY, RefreshPolicy
 from lake.layers.errors import BadDefinition, BadQuery
@@ -24,6 +27,9 @@ _OURS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD})
 _DEFINING = frozenset({REFRESH_POLICY, READINESS})
 """Properties of definitions that are none of tables."""
 
+
+ROW_KEYS = "pipeline.row-keys"
+"""A property of layers' tables: what the texts in `ROW_KEY` are made of."""
 
 _ROW_KEYS = 3
 """The form of the texts in `ROW_KEY`. Layers that were computed in another form are computed as a whole once."""
@@ -41,7 +47,7 @@ class Compiled:
     """A layer with all that a refresh and its table need.
 
     `types`: of the table's columns. `kind` is `incremental`, `by group` or `full`, for the `reasons`. `definition` is
-    a digest of what the rows depend on.
+    a digest of what the rows depend on. `row_keys` is None for tables without `ROW_KEY`.
     """
 
     node: Node
@@ -51,6 +57,7 @@ class Compiled:
     reasons: Sequence[str]
     checks: Checks
     definition: str
+    row_keys: RowKeys | None = None
 
     @property
     def name(self) -> str:
@@ -75,6 +82,8 @@ class Compiled:
         given = {key: value for key, value in self.node.properties.items() if key.lower() not in _DEFINING}
         if self.node.waits_for_sources:
             given[COMMIT_MODE] = CommitMode.MANUAL
+        if self.row_keys is not None:
+            given[ROW_KEYS] = self.row_keys
         return {BUCKET: "1", **given, PRIMARY_KEY: ",".join(self.layer.key)}
 
 
@@ -87,17 +96,21 @@ def _shown(step: Step) -> str:
 
 
 def compiled(
-    graph: Graph, sources: Mapping[str, tuple[Table, Mapping[str, str]]], analyser: Analyser
+    graph: Graph,
+    sources: Mapping[str, tuple[Table, Mapping[str, str]]],
+    analyser: Analyser,
+    stored: StoredKeys | None = None,
 ) -> list[Compiled]:
     """The layers of a project, in the order of the graph.
 
-    `sources`: the tables from outside, with the types of their columns. Raises BadDefinition.
+    `sources`: the tables from outside, with the types of their columns. `stored`: what knows the layers' tables. Raises
+    BadDefinition.
     """
     known = dict(sources)
     found = []
     for node in graph.nodes:
         try:
-            made = _compiled(node, known, graph.project.database, analyser)
+            made = _compiled(node, known, graph.project.database, analyser, stored or NoTables())
         except BadQuery as error:
             raise BadDefinition(node.place, str(error)) from None
         table = Table(made.name, (*made.layer.outputs,), made.layer.known_by, made.layer.non_null)
@@ -107,7 +120,11 @@ def compiled(
 
 
 def _compiled(
-    node: Node, known: Mapping[str, tuple[Table, Mapping[str, str]]], database: str, analyser: Analyser
+    node: Node,
+    known: Mapping[str, tuple[Table, Mapping[str, str]]],
+    database: str,
+    analyser: Analyser,
+    stored: StoredKeys,
 ) -> Compiled:
     _check_properties(node)
     for name in node.reads:
@@ -126,15 +143,8 @@ def _compiled(
     answer = analyser.read(request)
     types: dict[str, str] = {**answer["types"]}
     tables = {name: table for name, (table, _) in read.items()}
-    built = keyed(Builder(tables, types).built(answer), types)
     conditions = [value_of(each) for each in answer["conditions"]]
-    declared = tuple(each.strip().lower() for each in node.properties.get(PRIMARY_KEY, "").split(",") if each.strip())
-    if node.is_quarantine:
-        made, checks = rejected(built, node.expectations, conditions)
-        types[FAILED] = "string"
-    else:
-        made, checks = checked(built, node.expectations, conditions)
-    layer = layer_of(node.name, made, types, node.partitions, declared)
+    built, layer, checks, row_keys = _as_stored(node, Builder(tables, types).built(answer), types, conditions, stored)
     kind, reasons = how(built.operator)
     if node.policy is RefreshPolicy.FULL:
         kind, reasons = "full", [f"{REFRESH_POLICY} is full", *reasons]
@@ -144,7 +154,40 @@ def _compiled(
     columns |= {name: "string" for name in layer.columns if name not in columns}
     if untyped := [name for name, kind in columns.items() if "void" in kind]:
         raise BadQuery(f"the column {untyped[0]} is NULL without a type: CAST it to one")
-    return Compiled(node, layer, columns, kind, reasons, checks, _digest(request, written, columns, layer, node))
+    digest = _digest(request, written, columns, (*layer.key, row_keys), node)
+    return Compiled(node, layer, columns, kind, reasons, checks, digest, row_keys)
+
+
+def _as_stored(
+    node: Node, built: Built, types: dict[str, str], conditions: Sequence[exp.Expr], stored: StoredKeys
+) -> tuple[Built, Layer, Checks, RowKeys | None]:
+    """A query with a key, its layer and checks, and what its row keys are made of: as in the table that is there."""
+    there = stored.of(node.name)
+    made = keyed(built, types)
+    layer, checks = _layer(node, made, types, conditions, () if there is None else there.columns)
+    if layer.row_key is None:
+        return made, layer, checks, None
+    if made is not built:
+        return made, layer, checks, RowKeys.NUMBERED
+    if there is not None and there.is_hidden and there.row_keys is not RowKeys.FOUND:
+        other = numbered(built, types)
+        other_layer, other_checks = _layer(node, other, types, conditions, there.columns)
+        if there.row_keys is RowKeys.NUMBERED or stored.are_numbered(other_layer):
+            return other, other_layer, other_checks, RowKeys.NUMBERED
+    return made, layer, checks, RowKeys.FOUND
+
+
+def _layer(
+    node: Node, built: Built, types: dict[str, str], conditions: Sequence[exp.Expr], stored: tuple[str, ...]
+) -> tuple[Layer, Checks]:
+    """The layer of a query, and its checks."""
+    declared = tuple(each.strip().lower() for each in node.properties.get(PRIMARY_KEY, "").split(",") if each.strip())
+    if node.is_quarantine:
+        made, checks = rejected(built, node.expectations, conditions)
+        types[FAILED] = "string"
+    else:
+        made, checks = checked(built, node.expectations, conditions)
+    return layer_of(node.name, made, types, node.partitions, declared, stored), checks
 
 
 def _request(
@@ -167,14 +210,19 @@ def _request(
 
 
 def _digest(
-    request: Mapping[str, Any], written: Sequence[Written], columns: Mapping[str, str], layer: Layer, node: Node
+    request: Mapping[str, Any],
+    written: Sequence[Written],
+    columns: Mapping[str, str],
+    key: tuple[str | None, ...],
+    node: Node,
 ) -> str:
-    """A digest of what a layer's rows depend on. Blanks and comments of texts don't matter."""
+    """A digest of what a layer's rows depend on. Blanks and comments of texts don't matter.
+
+    `key`: the columns of the key, and what row keys are made of.
+    """
     views = sorted((name, view.normal) for each in written for name, view in each.views.items())
     conditions = [(each.condition, each.violation) for each in node.expectations]
-    text = repr(
-        (_ROW_KEYS, [each.normal for each in written], views, request["database"], columns, layer.key, conditions)
-    )
+    text = repr((_ROW_KEYS, [each.normal for each in written], views, request["database"], columns, key, conditions))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -76,12 +76,18 @@ def keyed(built: Built, types: dict[str, str]) -> Built:
 
 
 def layer_of(
-    name: str, built: Built, types: Mapping[str, str], partitions: Sequence[str] = (), declared: Sequence[str] = ()
+    name: str,
+    built: Built,
+    types: Mapping[str, str],
+    partitions: Sequence[str] = (),
+    declared: Sequence[str] = (),
+    stored: tuple[str, ...] = (),
 ) -> Layer:
     """The layer of a query.
 
     `types`: Spark's names of the types of the operator's columns. `partitions`: the columns that partition the table.
-    `declared`: the primary key that the definition gives, if it does. Raises BadQuery if these can't be.
+    `declared`: the primary key that the definition gives, if it does. `stored`: that of the table, if it is there. It
+    stays where it tells rows apart as well. Raises BadQuery if these can't be.
     """
     outputs = _checked_outputs(built)
     if unknown := [each for each in (*partitions, *declared) if each not in outputs]:
@@ -91,20 +97,29 @@ def layer_of(
     named = tuple(visible[each] for each in operator_key if each in visible)
     is_plain = len(named) == len(operator_key) and bool(named)
     if declared:
-        if not is_plain or {*declared} - {*partitions} != {*named} - {*partitions}:
+        is_key = {*declared} - {*partitions} == {*named} - {*partitions}
+        if not is_plain or not (is_key or ({*declared} == {*stored} and {*named} <= {*stored})):
             apart = ", ".join(each.rpartition("_")[0] for each in operator_key) or "nothing: there is one row"
             raise BadQuery(f"primary-key is {', '.join(declared)}, and what tells the rows apart is {apart}")
-        key = tuple(declared)
+        key = stored if {*stored} == {*declared} else tuple(declared)
         row_key = None
     else:
+        further = {*stored} - {*named}
+        stays = (
+            is_plain and {*named} <= {*stored} and all(outputs.get(each) in built.operator.non_null for each in further)
+        )
         fits = all(each in built.operator.non_null and _is_key_type(types[each]) for each in operator_key)
         wanted = {*partitions}
         within = wanted <= {*named} or not wanted & {*named}
-        row_key = None if is_plain and fits and within and {*named} - wanted else _row_key(operator_key, types)
+        is_found = is_plain and fits and within and bool({*named} - wanted) and stored[:1] != (ROW_KEY,)
+        row_key = None if stays or is_found else _row_key(operator_key, types)
         rest = tuple(each for each in partitions if wanted <= {*named} and is_plain)
         key = named if row_key is None else (ROW_KEY, *rest)
+        if stays or (row_key is not None and stored[:1] == (ROW_KEY,) and {*stored[1:]} <= wanted):
+            key = stored
     texts = frozenset(output for output, column in outputs.items() if "map<" in types.get(column, "").lower())
-    return Layer(name, built.operator, outputs, key, row_key, named if is_plain else key, texts)
+    known_by = named if is_plain and (declared or row_key is not None) else key
+    return Layer(name, built.operator, outputs, key, row_key, known_by, texts)
 
 
 def _checked_outputs(built: Built) -> dict[str, str]:

@@ -39,6 +39,7 @@ class _Needed:
                 made["columns"] = kept or dict([*tree["columns"].items()][:1])
             case "project":
                 made["columns"] = _some(tree["columns"], wanted)
+                made["selected"] = [column for column, _ in tree["columns"]]
                 made["input"] = self.of(tree["input"], _from(value for _, value in made["columns"]))
             case "filter":
                 made["input"] = self.of(tree["input"], wanted | columns_of(tree["conditions"]))

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from lake.layers.compiler.compiling import Compiled
+from lake.layers.compiler.compiling import ROW_KEYS, Compiled
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.engine import Engine
+from lake.layers.runner.properties import keep_property
 from lake.layers.runner.sinks import DELIVERED
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
 from lake.protocol.formats.keyed_table import PRIMARY_KEY
@@ -37,8 +38,13 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -
         )
     key = schema.properties.get(PRIMARY_KEY, "")
     partitions = tuple(each.name.lower() for each in schema.keys)
-    if key != made.properties[PRIMARY_KEY] or partitions != made.node.partitions:
-        raise BadDefinition(place, f"{name} has another key or other partitions now: DROP TABLE {name}, and run again")
+    for what, before, now in (
+        ("keyed", key, made.properties[PRIMARY_KEY]),
+        ("partitioned", ",".join(partitions), ",".join(made.node.partitions)),
+    ):
+        if before != now:
+            was = f"{name} was {what} by {before or 'nothing'}, and is by {now or 'nothing'} now"
+            raise BadDefinition(place, f"{was}: DROP TABLE {name}, and run again")
     if made.node.waits_for_sources and schema.properties.get(COMMIT_MODE, "").lower() != CommitMode.MANUAL:
         raise BadDefinition(
             place,
@@ -54,9 +60,16 @@ def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) ->
         of_sink = {} if made.node.sink is None else {DELIVERED: "0"}
         engine.create_table(made, {**made.properties, PROJECT: project, **of_sink})
         check_table(engine, lake, made, project)
+    _keep_row_keys(lake, made)
     there = engine.columns(lake.schema())
     if fresh := {name: kind for name, kind in made.types.items() if name not in there}:
         engine.add_columns(lake, fresh)
+
+
+def _keep_row_keys(lake: LakeTable, made: Compiled) -> None:
+    """Keeps in a table of an earlier release what its row keys are made of."""
+    if made.row_keys is not None and lake.schema().properties.get(ROW_KEYS) != made.row_keys:
+        keep_property(lake, ROW_KEYS, str(made.row_keys))
 
 
 def _difference(there: Mapping[str, str], wanted: Mapping[str, str]) -> str:

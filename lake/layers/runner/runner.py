@@ -30,6 +30,7 @@ from lake.layers.runner.readiness import Readiness, Turned
 from lake.layers.runner.records import LayerState, Record, last_read, state_of
 from lake.layers.runner.sinks import deliver_all
 from lake.layers.runner.source_relations import SourceChange, SourceRelations, plain
+from lake.layers.runner.table_keys import TableKeys
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException
 from lake.protocol.lake import TableReplaced
@@ -175,7 +176,8 @@ class Runner:
     def compiled_by(self, engine: Engine) -> list[Compiled]:
         """The project's layers, as an engine understands them. Raises BadDefinition, NoSource."""
         sources = {name: self._source(name, engine) for name in self.graph.sources}
-        found = compiled(self.graph, sources, engine)
+        keys = TableKeys(engine, self.table, self.graph.project.name)
+        found = compiled(self.graph, sources, engine, keys)
         if len(found) > MAX_TOGETHER:
             raise BadDefinition(
                 self.graph.project.directory,

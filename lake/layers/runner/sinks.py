@@ -12,10 +12,10 @@ from lake.layers.compiler.compiling import Compiled
 from lake.layers.definitions.model import Sink
 from lake.layers.errors import first_line
 from lake.layers.runner.engine import Engine
+from lake.layers.runner.properties import keep_property
 from lake.layers.runner.records import writes_rows
 from lake.protocol.errors import UserError
-from lake.protocol.formats.table_identity import EXPECTED_ID
-from lake.protocol.hive import EnvironmentContext, MetaException
+from lake.protocol.hive import MetaException
 from lake.tables.lake import LakeTable
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def deliver_all(engine: Engine, layers: Iterable[Compiled], lakes: Mapping[str, 
 def _deliver(engine: Engine, made: Compiled, sink: Sink, lake: LakeTable) -> int:
     count, done = 0, _delivered(lake)
     if DELIVERED not in lake.schema().properties:  # somebody has unset it, and what isn't there can't be expected
-        _note(lake, done, {})
+        keep_property(lake, DELIVERED, str(done))
     for position in _after(lake, done):
         try:
             engine.deliver(sink, lake, position, [*made.layer.outputs])
@@ -90,17 +90,10 @@ def _delivered(lake: LakeTable) -> int:
 def _record_delivery(lake: LakeTable, before: int, position: int) -> bool:
     """Keeps in a table up to where it is delivered; False if somebody else has changed that meanwhile."""
     try:
-        _note(lake, position, {"expected_parameter_key": DELIVERED, "expected_parameter_value": str(before)})
+        expected = {"expected_parameter_key": DELIVERED, "expected_parameter_value": str(before)}
+        keep_property(lake, DELIVERED, str(position), expected)
     except MetaException:
         if _delivered(lake) == before:
             raise
         return False
     return True
-
-
-def _note(lake: LakeTable, position: int, expected: Mapping[str, str]) -> None:
-    database, _, name = lake.name.partition(".")
-    altered, table_id = lake.describe(), lake.id
-    altered.parameters = {**(altered.parameters or {}), DELIVERED: str(position)}
-    context = EnvironmentContext({**expected, **({} if table_id is None else {EXPECTED_ID: str(table_id)})})
-    lake.client.call(lambda thrift: thrift.alter_table_with_environment_context(database, name, altered, context))

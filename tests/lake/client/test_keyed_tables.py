@@ -42,7 +42,7 @@ def run(
     history.check()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("engine", TABLES)
 def test_histories(new_table: NewTable, engine: str, kind: str) -> None:
@@ -50,7 +50,7 @@ def test_histories(new_table: NewTable, engine: str, kind: str) -> None:
         run(new_table, engine, kind, seed, steps=10)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str) -> None:
@@ -62,7 +62,7 @@ def test_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str
 FAMILIES = {"column-families": "left:a; right:b"}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("producer", ["none", "lookup"])
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_histories_of_column_families(new_table: NewTable, engine: str, producer: str) -> None:
@@ -94,7 +94,7 @@ def test_many_histories(new_table: NewTable, engine: str, kind: str) -> None:
         run(new_table, engine, kind, 1000 + seed, steps=5 + seed % 20)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize(
     ("engine", "key"),
@@ -107,7 +107,7 @@ def test_writers_at_once_lose_nothing(
     write_at_once(new_table({"primary-key": key, **_of_kind(engine, kind)}, COLUMNS), metastore_server)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_what_writers_at_once_look_up_is_what_was_there(
     new_table: NewTable, metastore_server: MetastoreServer, engine: str

@@ -89,7 +89,7 @@ def compact(lake: LakeTable) -> None:
         run_compaction(lake, plan.timestamp)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("partitioned", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_hive_s_directories_have_the_rows_of_what_is_published(

@@ -69,6 +69,7 @@ def test_small_layers_are_computed_as_a_whole(shop: Shop) -> None:
     assert how(runner.refresh().layers) == dict.fromkeys(QUERIES, "unchanged")
 
 
+@pytest.mark.long
 def test_where_jobs_cost_nothing_the_bytes_decide(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "JOB_BYTES", 0)
     shop.order(*((number, number % 9, number, f"d{number % 10}") for number in range(10)))

@@ -197,6 +197,7 @@ def run_history(shop: Shop, seed: int, steps: int) -> None:
         history.check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=LONG)])
 def test_random_histories(shop: Shop, seed: int) -> None:
     run_history(shop, seed, steps=8)

@@ -283,6 +283,12 @@ def test_a_definition_that_changes(shop: Shop) -> None:
         BadDefinition, match=r"layers\.sql:1: .*big has other columns now \(-amount bigint\): DROP TABLE"
     ):
         shop.runner("CREATE MATERIALIZED VIEW big AS SELECT id, dt FROM orders").refresh()
+    with pytest.raises(BadDefinition, match=r"big was keyed by id,dt, and is by dt now: DROP TABLE"):
+        shop.runner(
+            "CREATE MATERIALIZED VIEW big AS SELECT max(id) AS id, dt, max(amount) AS amount FROM orders GROUP BY dt"
+        ).refresh()
+    with pytest.raises(BadDefinition, match=r"big was partitioned by nothing, and is by dt now: DROP TABLE"):
+        shop.runner("CREATE MATERIALIZED VIEW big PARTITIONED BY (dt) AS SELECT id, dt, amount FROM orders").refresh()
 
 
 def test_full_refreshes_write_differences_alone(shop: Shop) -> None:

@@ -132,6 +132,25 @@ def database(spark: SparkSession) -> Iterator[str]:
     spark.sql(f"DROP DATABASE IF EXISTS {name} CASCADE")
 
 
+def test_a_table_of_the_candidate_keeps_its_keys(spark: SparkSession, database: str) -> None:
+    """The release candidate numbered equal rows of queries for which a key is found now. It didn't keep that it had."""
+    query = "SELECT coalesce(city, '?') AS city FROM orders o WHERE EXISTS (SELECT 1 FROM customers WHERE id = o.cust)"
+    layers = Layers(spark, database, {"known": query})
+    table = f"{database}.known"
+    spark.sql(
+        f"CREATE TABLE {table} (city STRING, _row_key STRING) USING parquet TBLPROPERTIES ('bucket' = '1',"
+        f" 'primary-key' = '_row_key', 'pipeline.project' = '{database}', 'pipeline.row-keys' = 'numbered')"
+    )
+    layers.refresh()
+    stored = [["?", "1:?1:1"], ["Oslo", "4:Oslo1:1"], ["Oslo", "4:Oslo1:2"]]
+    assert layers.rows("known") == stored
+    spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('pipeline.row-keys')")
+    layers.write("orders", f"({order(6, 2, 1, None, '1.00', 10)}) AS t")
+    assert layers.refresh() == {"known": ["by group", 1]}
+    assert layers.rows("known") == [stored[0], ["?", "1:?1:2"], *stored[1:]]
+    assert ["pipeline.row-keys", "numbered"] in spark.sql(f"SHOW TBLPROPERTIES {table}")
+
+
 def test_layers_on_spark(spark: SparkSession, database: str) -> None:
     layers = Layers(spark, database, {"wide": QUERIES["wide"]})
     assert {how for how, _ in layers.refresh().values()} == {"full"}

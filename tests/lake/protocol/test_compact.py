@@ -55,7 +55,7 @@ def read_by_accelerator(cls: type[Struct], data: bytes) -> Struct:
     return value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(trees())
 def test_any_struct_translates_both_ways(tree: Tree) -> None:
     """Byte for byte what thrift's pure Python protocols write, whatever the order of the fields."""
@@ -66,7 +66,7 @@ def test_any_struct_translates_both_ways(tree: Tree) -> None:
     assert compact.to_compact(b"before" + in_binary, 6) == in_compact
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(any_struct())
 def test_structs_of_the_idl_translate_both_ways(value: Struct) -> None:
     translated = compact.to_binary(by_accelerator(value), 0, PLENTY)
@@ -147,7 +147,7 @@ def test_an_empty_list_need_not_say_what_it_would_hold() -> None:
     assert compact.to_binary(b"\x19\x00\x00", 0, PLENTY) == b"\x0f\x00\x01\x0b\x00\x00\x00\x00\x00"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.binary(max_size=200))
 def test_garbage_is_refused_or_waited_for(data: bytes) -> None:
     _scan_and_translate(data)

@@ -44,7 +44,7 @@ def message_of(style: str, framed: bool, tree: Any, name: str = "get_table", seq
 
 
 @pytest.mark.parametrize(("framed", "style"), KINDS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(trees(), min_size=1, max_size=3), st.integers(1, 100), st.text(min_size=1, max_size=30))
 def test_messages_are_cut_and_read(framed: bool, style: str, sent: list[Any], piece: int, name: str) -> None:
     name = "m" + name

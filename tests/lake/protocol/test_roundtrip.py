@@ -86,7 +86,7 @@ def _structs_in(ttype: int, argument: Any, value: Any) -> Iterator[tuple[type[St
             yield from _structs_in(argument[2], argument[3], item)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(trees_with_unknown_fields())
 def test_unknown_fields_survive(case: tuple[type[Struct], Tree]) -> None:
     cls, tree = case

@@ -51,7 +51,7 @@ def test_end_is_found_however_the_message_arrives(
     assert fed(message[:-1], [cut for cut in cuts if cut < len(message) - 1]) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(headers, trees())
 def test_end_is_found_byte_by_byte(header: bytes, tree: Tree) -> None:
     message = header + encoded_tree(tree)
@@ -68,7 +68,7 @@ def test_garbage_is_refused_or_waited_for(data: bytes) -> None:
     _scan_and_decode(data)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(any_struct(), st.data())
 def test_damaged_messages_do_no_harm(value: Struct, data: st.DataObject) -> None:
     message = bytearray(HEADER + binary.encode(value))

@@ -65,6 +65,7 @@ def rows(lake: Lake, table: LakeTable, **options: Any) -> list[list[str]]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 def test_rows_are_upserted_deleted_and_merged(lake: Lake, kind: str) -> None:
     change_rows(lake, keyed(lake, table_type=kind))

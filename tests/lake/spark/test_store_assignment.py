@@ -66,6 +66,7 @@ def test_the_settings_of_a_session_make_no_difference(lake: Lake) -> None:
     assert None not in attempts(lake, table, some, keyed=True, loose=False)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "plain"])
 def test_values_that_fit_are_converted(lake: Lake, *, keyed: bool) -> None:
     table = made(lake, keyed=keyed)

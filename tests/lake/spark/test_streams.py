@@ -86,6 +86,7 @@ def state(table: LakeTable) -> dict[int, str]:
     return {row["id"]: row["name"] for row in table.scan().to_arrow().to_pylist()}
 
 
+@pytest.mark.long
 def test_a_stream_upserts_each_micro_batch(lake: Lake, source: Source) -> None:
     table = keyed(lake, "k", **{"table-type": "merge-on-read"})
     source.arrive((1, "a", 1), (2, "b", 1))
@@ -97,6 +98,7 @@ def test_a_stream_upserts_each_micro_batch(lake: Lake, source: Source) -> None:
     assert state(table) == {1: "A", 2: "b", 3: "c"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["keyed", "appended"])
 def test_a_repeated_micro_batch_is_written_once(lake: Lake, source: Source, kind: str) -> None:
     """A query that dies after its completion, and before Spark has noted that the batch is done."""

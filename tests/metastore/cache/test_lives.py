@@ -444,7 +444,7 @@ def metastore(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> I
         yield metastore
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     ("kind", "outermost"),
     # From the database on is what a life is about in most; the others take longer.

@@ -125,7 +125,7 @@ def test_writes_of_tables_and_all_that_is_read(metastore: Metastore, share: int)
     assert len(write_all(metastore, names, everything=True)) > 20
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     "everything", [pytest.param(False, id="some-reads"), pytest.param(True, id="all-reads", marks=pytest.mark.long)]
 )

@@ -162,6 +162,7 @@ def test_oneway_call_beyond_a_limit_is_not_answered(strict_server: StandIn) -> N
         assert strict_server.end_of(connection)["reason"] == "string_size"
 
 
+@pytest.mark.long
 def test_refused_call_that_never_ends_ends_its_connection(tmp_path: Path) -> None:
     with (
         StandIn(tmp_path / "data", receive_timeout_seconds=1) as server,

@@ -243,6 +243,7 @@ def test_whatever_a_call_raises_its_client_does_not_wait_for_ever(server: StandI
         assert client.getVersion() == "stand-in"
 
 
+@pytest.mark.long
 def test_client_that_leaves_in_the_middle_of_its_reply_frees_the_thread(tmp_path: Path) -> None:
     with StandIn(tmp_path / "data", threads=1) as server:
         for _ in range(3):
@@ -319,6 +320,7 @@ def test_idle_connection_is_closed_and_a_busy_one_is_not(tmp_path: Path) -> None
 # -- stopping ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_stop_lets_running_calls_finish(tmp_path: Path) -> None:
     server = StandIn(tmp_path / "data", drain_seconds=20)
     with server.connect() as idle, server.connect() as half, server.connect() as busy:

@@ -175,7 +175,7 @@ YEARS = st.sampled_from(["2024", "2023", "24", "0", "0001", "9998", "02024", "19
 
 
 @pytest.mark.hive
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=80)
 @given(
     year=YEARS,
     numbers=st.lists(NUMBERS, min_size=2, max_size=5),
@@ -190,7 +190,7 @@ def test_the_default_is_flinks(java: Any, year: str, numbers: list[str], fractio
 
 
 @pytest.mark.hive
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=80)
 @given(pattern=st.sampled_from(PATTERNS), data=st.data())
 def test_patterns_are_javas(java: Any, pattern: str, data: st.DataObject) -> None:
     formatter = java.time.format.DateTimeFormatter.ofPattern(pattern, java.util.Locale.ROOT)

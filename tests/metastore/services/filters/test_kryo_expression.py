@@ -343,6 +343,7 @@ class TestHostileBytes:
         assert kryo_expression.parse(bytes(writer.data)).unclear == "the expression has more than 100000 parts"
         assert time.thread_time() - start < 5
 
+    @pytest.mark.long
     def test_many_conditions(self) -> None:
         with pytest.raises(MetaException, match=f"more than {MAX_CONDITIONS}"):
             parse_expression_bytes(_alternatives(MAX_CONDITIONS + 1), KEYS)

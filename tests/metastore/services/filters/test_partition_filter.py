@@ -317,12 +317,14 @@ class TestRefusal:
 class TestSize:
     """Filters that are long, but not deep, whatever parentheses clients put round their parts."""
 
+    @pytest.mark.long
     def test_parentheses(self) -> None:
         assert parse("(" * 100_000 + "i=1" + ")" * 100_000, KEYS) == integer("i", Op.EQ, 1)
 
     def test_many_negations(self) -> None:
         assert parse("not " * 50_001 + "i=1", KEYS) == Not(integer("i", Op.EQ, 1))
 
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize(
         "filter_text",
         [
@@ -762,7 +764,7 @@ VALUES = st.tuples(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(some=FILTERS, rows=st.lists(VALUES, min_size=1, max_size=8))
 def test_postgres_selects_what_the_model_says(
     connection: Connection, some: Filter, rows: list[tuple[str, ...]]

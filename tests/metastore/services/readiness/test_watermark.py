@@ -236,7 +236,7 @@ steps = st.one_of(reports, st.integers(0, 15 * MINUTE), st.just("look"))
 numbers = itertools.count()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(steps, max_size=15))
 def test_any_order_of_reports(
     pair: tuple[Metastore, Metastore], db: str, clock: Clock, steps: list[tuple[str, dict[str, int]] | int | str]

@@ -164,6 +164,7 @@ def test_what_the_server_made_there_goes(metastore: Metastore, db: str, theirs: 
     assert theirs.exists()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_a_table_that_lies_where_databases_do_surrounds_nothing(metastore: Metastore, db: str, levels: int) -> None:
     """Else anybody could have the files of all tables kept: those that are made anew would have the old rows."""

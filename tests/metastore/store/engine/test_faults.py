@@ -169,7 +169,7 @@ def test_no_room_on_the_stack(database: Database, body: Callable[[Database], Non
     check_whole(database)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("error", [KeyError, MemoryError, RecursionError, SystemExit, KeyboardInterrupt, GeneratorExit])
 @pytest.mark.parametrize("kind", ["read", "at_once", "write"])
 def test_an_exception_of_a_caller(database: Database, kind: str, error: type[BaseException]) -> None:
