@@ -47,6 +47,30 @@ def table(spark: SparkSession, database: str, client: LakeClient) -> Written:
     return Written(spark, client.table(name))
 
 
+def test_statistics_end_when_rows_come(spark: SparkSession, table: Written) -> None:
+    """Queries take them for the size of the rows, and would broadcast a table that has grown."""
+    t = table.name
+    for change in (
+        f"INSERT INTO {t} SELECT id, 'a', '01' FROM range(1000)",
+        f"INSERT OVERWRITE {t} VALUES (1, 'a', '01')",
+        f"DELETE FROM {t} WHERE dt = '01'",
+        f"TRUNCATE TABLE {t}",
+    ):
+        spark.sql(f"INSERT INTO {t} VALUES (1, 'a', '01')")
+        spark.sql(f"ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS id")
+        assert "rows" in spark.describe(t)["Statistics"]
+        spark.sql(change)
+        assert "Statistics" not in spark.describe(t), change
+    whole = f"{t}_whole"
+    spark.sql(f"CREATE TABLE {whole} (id INT, name STRING, dt STRING) USING parquet {TIMELINE}")
+    spark.sql(f"INSERT INTO {whole} VALUES (1, 'a', '01')")
+    spark.sql(f"ANALYZE TABLE {whole} COMPUTE STATISTICS FOR COLUMNS id")
+    assert dict(spark.sql(f"DESCRIBE EXTENDED {whole} id"))["max"] == "1"
+    spark.sql(f"INSERT INTO {whole} VALUES (2, 'b', '02')")
+    assert dict(spark.sql(f"DESCRIBE EXTENDED {whole} id"))["max"] == "NULL"
+    assert spark.describe(whole)["Statistics"].endswith(" 2 rows")
+
+
 def test_statements_are_instants(spark: SparkSession, table: Written) -> None:
     t = table.name
     spark.sql(f"INSERT INTO {t} VALUES (1, 'a', '01'), (2, 'b', '02'), (3, 'c', '03')")

@@ -285,8 +285,12 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
         }
     }
 
-    /** Has a session list the table's directories again, by which it reads them. A failure is ignored: the rows are written. */
+    /**
+     * Has a session list the table's directories again, by which it reads them, and forgets what was known of older rows. A
+     * failure is ignored: the rows are written.
+     */
     static void refresh(SparkSession session, LakeTable table) {
+        TableStatistics.forget(session, table);
         try {
             session.catalog().refreshTable(table.quotedName());
         } catch (RuntimeException error) {

@@ -9,15 +9,42 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.ExternalCommandRunner;
 import org.apache.spark.sql.execution.command.ExternalCommandExecutor;
 import org.apache.spark.sql.internal.SessionState;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 import scala.math.BigInt;
 
 /**
- * ANALYZE of keyed tables. Spark counts rows as queries see them, but adds up the files in a table's directory: what was
+ * What ANALYZE has found of tables. Of keyed tables Spark counts rows as queries see them, but adds up the files in a table's directory: what was
  * published, or nothing. A session that takes this for the size of the rows broadcasts a large table.
  */
 final class TableStatistics {
+    private static final Logger LOG = LoggerFactory.getLogger(TableStatistics.class);
+
     private TableStatistics() {}
+
+    /**
+     * Forgets what ANALYZE has found of a table without a key, as Spark's own writes do: queries take it for the size of the
+     * rows, and would broadcast a table that has grown. A failure is ignored: the rows are written.
+     *
+     * @param table as the statement that has written it found it
+     */
+    static void forget(SparkSession session, LakeTable table) {
+        if (!isAnalyzed(table)) {
+            return;
+        }
+        try {
+            Catalogs.state(session).catalog().alterTableStats(table.identifier(), Option.empty());
+        } catch (Exception error) { // Scala declares none, and throws any
+            LOG.warn("{} keeps the statistics of older rows, ANALYZE it again: {}", table.name(), error.getMessage());
+        }
+    }
+
+    /** The metastore itself counts what is in a table without partitions, except for the values of its columns. */
+    private static boolean isAnalyzed(LakeTable table) {
+        Option<CatalogStatistics> found = table.definition.v1Table().stats();
+        return found.isDefined() && (!table.partitionColumns().isEmpty() || found.get().colStats().nonEmpty());
+    }
 
     /** Spark's own command, and after it the size of the files that queries read; null for other tables. */
     static LogicalPlan command(LogicalPlan plan) {
