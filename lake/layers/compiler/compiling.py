@@ -19,7 +19,7 @@ from lake.layers.compiler.written import Written
 from lake.layers.definitions.model import READINESS, REFRESH_POLICY, RefreshPolicy
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
-from lake.protocol.formats.keyed_table import BUCKET, MERGE_ENGINE, PRIMARY_KEY, SEQUENCE_FIELD
+from lake.protocol.formats.keyed_table import BUCKET, MERGE_ENGINE, PRIMARY_KEY, SEQUENCE_FIELD, column_names
 
 _OURS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD})
 """Properties that a layer's table can't have: its rows are those of the query."""
@@ -181,7 +181,7 @@ def _layer(
     node: Node, built: Built, types: dict[str, str], conditions: Sequence[exp.Expr], stored: tuple[str, ...]
 ) -> tuple[Layer, Checks]:
     """The layer of a query, and its checks."""
-    declared = tuple(each.strip().lower() for each in node.properties.get(PRIMARY_KEY, "").split(",") if each.strip())
+    declared = column_names(node.properties.get(PRIMARY_KEY, ""))
     if node.is_quarantine:
         made, checks = rejected(built, node.expectations, conditions)
         types[FAILED] = "string"

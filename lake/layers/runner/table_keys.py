@@ -9,7 +9,7 @@ from lake.layers.compiler.stored_keys import RowKeys, StoredKey, numbering_misse
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import PROJECT
 from lake.layers.runner.source_relations import plain
-from lake.protocol.formats.keyed_table import PRIMARY_KEY
+from lake.protocol.formats.keyed_table import PRIMARY_KEY, column_names
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 
@@ -30,7 +30,7 @@ class TableKeys:
             return None
         if properties.get(PROJECT) != self._project:
             return None
-        columns = tuple(each.strip().lower() for each in properties.get(PRIMARY_KEY, "").split(","))
+        columns = column_names(properties.get(PRIMARY_KEY, ""))
         kept = properties.get(ROW_KEYS)
         return StoredKey(columns, next((each for each in RowKeys if each == kept), None))
 

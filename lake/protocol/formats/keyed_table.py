@@ -224,7 +224,7 @@ class KeyedTable:
             remove_on_delete=_boolean(properties, REMOVE_ON_DELETE),
             types=tuple((name, types[name]) for name in dict.fromkeys(typed)),
             tombstone_millis=_duration(properties, TOMBSTONE_TIME),
-            is_table_wide=bool(partitioned) and not {*partitioned} & {*_names(properties[PRIMARY_KEY])},
+            is_table_wide=bool(partitioned) and not {*partitioned} & {*column_names(properties[PRIMARY_KEY])},
             publish=_choice(properties, PUBLISH, Publish, Publish.MANUAL),
             changelog_producer=_choice(properties, CHANGELOG_PRODUCER, ChangelogProducer, ChangelogProducer.NONE),
             changelog_millis=_duration(properties, CHANGELOG_TIME),
@@ -420,12 +420,13 @@ def _family(kind: str) -> str:
     return "string" if kind.startswith(_KEY_FAMILIES) else kind
 
 
-def _names(text: str) -> tuple[str, ...]:
+def column_names(text: str) -> tuple[str, ...]:
+    """The columns that a property lists, such as `primary-key`, in lower case."""
     return tuple(name.strip().lower() for name in text.split(",") if name.strip())
 
 
 def _key(properties: Mapping[str, str], types: Mapping[str, str], partitioned: Sequence[str]) -> tuple[str, ...]:
-    named = _names(properties[PRIMARY_KEY])
+    named = column_names(properties[PRIMARY_KEY])
     _check_once(PRIMARY_KEY, named)
     if unknown := [name for name in named if name not in types and name not in partitioned]:
         raise BadKeyedTable(f"{PRIMARY_KEY}: the table has no column {unknown[0]}")
@@ -509,7 +510,7 @@ def _duration(properties: Mapping[str, str], name: str) -> int | None:
 
 
 def _sequence(properties: Mapping[str, str], types: Mapping[str, str], key: Sequence[str]) -> tuple[str, ...]:
-    named = _names(properties.get(SEQUENCE_FIELD, ""))
+    named = column_names(properties.get(SEQUENCE_FIELD, ""))
     _check_once(SEQUENCE_FIELD, named)
     for name in named:
         _check_column(SEQUENCE_FIELD, name, types, key)
@@ -529,7 +530,7 @@ def _groups(
                 raise BadKeyedTable(f"{name}: a group has one column as its version")
             _check_column(name, version, types, key)
             _check_ordered(name, version, types)
-            found[version] = _names(text)
+            found[version] = column_names(text)
             for member in found[version]:
                 _check_column(name, member, types, key)
             members += [version, *found[version]]
@@ -559,14 +560,14 @@ def _families(
             continue
         name, colon, columns = text.partition(":")
         name = name.strip().lower()
-        if not colon or not _names(columns) or not _FAMILY_NAME.fullmatch(name):
+        if not colon or not column_names(columns) or not _FAMILY_NAME.fullmatch(name):
             raise BadKeyedTable(
                 f"{COLUMN_FAMILIES}: {text.strip()[:50]!r} is no family: write name:column,column, and ; between"
                 " families. Names have up to 32 small letters, digits, - and _"
             )
         if name in found:
             raise BadKeyedTable(f"{COLUMN_FAMILIES}: the family {name} is named twice")
-        found[name] = _names(columns)
+        found[name] = column_names(columns)
         for column in found[name]:
             _check_column(COLUMN_FAMILIES, column, types, key)
     if len(found) > MAX_FAMILIES:

@@ -53,9 +53,12 @@ final class Catalogs {
 
     /**
      * Whether Spark looks a parsed name up in the session's own catalog: not if it is that of a temporary view, if another
-     * catalog is the current one, or if the name's first part is that of a catalog.
+     * catalog is the current one, or if the name's first part is that of another catalog.
      */
     static boolean isOwn(SparkSession session, TableIdentifier name) {
+        if (name.catalog().isDefined()) {
+            return name.catalog().get().equalsIgnoreCase("spark_catalog");
+        }
         Object manager = call(state(session), "catalogManager", new Class<?>[0]);
         CatalogPlugin current = (CatalogPlugin) call(manager, "currentCatalog", new Class<?>[0]);
         if (!current.name().equals(sessionCatalog(session).name())) {

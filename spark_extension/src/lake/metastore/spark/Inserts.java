@@ -97,18 +97,16 @@ final class Inserts {
     /** What a parsed relation names, null for what no table of the session's own catalog has as its name. */
     private static TableIdentifier identifier(LogicalPlan relation) {
         List<String> name = texts(relation.productElement(0));
-        boolean isNamed = name.size() == 3 && name.get(0).equalsIgnoreCase("spark_catalog");
-        if (isNamed) {
-            name = name.subList(1, 3);
-        }
-        if (name.isEmpty() || name.size() > 2) {
+        int parts = name.size();
+        if (parts == 0 || parts > 3) {
             return null;
         }
         TableIdentifier found =
-                name.size() == 2
-                        ? TableIdentifier.apply(name.get(1), Option.apply(name.get(0)))
-                        : TableIdentifier.apply(name.get(0));
-        return isNamed || Catalogs.isOwn(SparkSession.active(), found) ? found : null;
+                TableIdentifier.apply(
+                        name.get(parts - 1),
+                        parts < 2 ? Option.empty() : Option.apply(name.get(parts - 2)),
+                        parts < 3 ? Option.empty() : Option.apply(name.get(0)));
+        return Catalogs.isOwn(SparkSession.active(), found) ? found : null;
     }
 
     /**

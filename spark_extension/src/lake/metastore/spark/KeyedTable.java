@@ -146,6 +146,15 @@ final class KeyedTable implements Serializable {
         return found;
     }
 
+    /** The columns that tell a row from all others of the table: the key, and what partitions it, unless keys are table-wide. */
+    List<String> wholeKey() {
+        List<String> found = new ArrayList<>(key);
+        if (!isTableWide) {
+            found.addAll(partitionColumns);
+        }
+        return found;
+    }
+
     /** Whether a deleted key must be remembered: otherwise an older version that comes late would bring the row back. */
     boolean keepsTombstones() {
         return !sequence.isEmpty();
@@ -180,12 +189,8 @@ final class KeyedTable implements Serializable {
      * it is refused if the table has others by then.
      */
     Map<String, String> layout() {
-        List<String> columns = new ArrayList<>(key);
-        if (!isTableWide) {
-            columns.addAll(partitionColumns);
-        }
         Map<String, String> found = new LinkedHashMap<>();
-        found.put(PRIMARY_KEY, String.join(",", columns));
+        found.put(PRIMARY_KEY, String.join(",", wholeKey()));
         found.put(BUCKETS, String.valueOf(buckets));
         found.put("merge-engine", engine);
         found.put("sequence.field", String.join(",", sequence));

@@ -269,11 +269,7 @@ final class MetadataTable implements SupportsRead {
         } catch (ParseException error) {
             return null;
         }
-        boolean isOwn =
-                name.catalog().isDefined()
-                        ? name.catalog().get().equalsIgnoreCase("spark_catalog")
-                        : Catalogs.isOwn(SparkSession.active(), name);
-        LakeTable table = isOwn ? LakeTable.ifKeyed(name) : null;
+        LakeTable table = Catalogs.isOwn(SparkSession.active(), name) ? LakeTable.ifKeyed(name) : null;
         if (table == null) {
             return null;
         }

@@ -37,12 +37,8 @@ final class Replacements {
                     table.name() + ": only whole partitions can be replaced, since its merge-engine=" + table.keyed.engine
                             + " takes no updates and deletes of rows");
         }
-        List<String> keys = new ArrayList<>(table.keyed.key);
-        if (!table.keyed.isTableWide) {
-            keys.addAll(table.partitionColumns());
-        }
         List<String> same = new ArrayList<>();
-        for (String key : Catalogs.quoted(table.spelled(keys).toArray(new String[0]))) {
+        for (String key : Catalogs.quoted(table.spelled(table.keyed.wholeKey()).toArray(new String[0]))) {
             same.add("lake_target." + key + " = lake_source." + key);
         }
         String outside = "a row is outside of what is replaced: the condition of REPLACE WHERE does not hold for it";

@@ -67,10 +67,7 @@ final class Upserts {
         if (table == null || !table.keyed.takesUpdates()) {
             return merge;
         }
-        Set<String> key = new HashSet<>(table.keyed.key);
-        if (!table.keyed.isTableWide) {
-            key.addAll(table.keyed.partitionColumns);
-        }
+        Set<String> key = new HashSet<>(table.keyed.wholeKey());
         String target = name((LogicalPlan) merge.productElement(0));
         if (!key.equals(equated((Expression) merge.productElement(2), target, name(source)))
                 || !hasColumns(source, table, key)) {
