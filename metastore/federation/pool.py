@@ -31,12 +31,14 @@ class Identity:
     """Whose calls a connection carries, and what is set on it: connections are shared by those who are the same.
 
     `hive4`: whether the client showed that it is newer than Hive 2.3; some metastores answer each connection by that.
+    `front`: the front calls for itself, and as nobody else where it logs in.
     """
 
     user: str | None
     groups: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     hive4: bool = False
+    front: bool = False
 
 
 class Pool:
@@ -182,7 +184,7 @@ class Pool:
             try:
                 relay = Relay(
                     uri,
-                    self.settings.login(identity.user),
+                    self.settings.login(identity.user, front=identity.front),
                     timeout=self.settings.connect_seconds,
                     limit=self._limit,
                 )
