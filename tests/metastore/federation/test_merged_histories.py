@@ -1,4 +1,4 @@
-"""The merged log while backends and fronts are killed and the file changes: each backend's events, once, in their order."""
+"""The merged log while backends and fronts are killed and the file changes: all events, once, in their order."""
 
 import random
 import threading
