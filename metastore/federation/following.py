@@ -191,7 +191,7 @@ class Following:
             log.info("follows a backend's log", backend=backend, after=last)
             return True
         if known.position == merged_log.UNKNOWN:
-            return self._begin_late(request.mapping, backend, last, names)
+            return self._begin_late(backend, last, names)
         if last == known.position:
             self._findings.pop(backend, None)
             if records:
@@ -209,20 +209,17 @@ class Following:
             return None
         return self._append(request.mapping, backend, known, last, batch, records=records, names=names)
 
-    def _begin_late(self, mapping: Mapping, backend: str, last: int, names: str) -> bool:
-        """Follows a backend that didn't answer when it was to be followed. What went on there meanwhile is not known:
-        if the log was read without it, that is a loss."""
-        rows = []
-        if mapping.configuration.federation.unreachable != "fail":
-            reason = f"what happened there before its event {last + 1}: the front could not reach it before"
-            rows = [Row(last, LOSS, None, None, None, None, reason)]
+    def _begin_late(self, backend: str, last: int, names: str) -> bool:
+        """Follows a backend that didn't answer when it was to be followed. What it did meanwhile is not known."""
+        reason = f"what happened there before its event {last + 1}: the front could not reach it before"
+        rows = [Row(last, LOSS, None, None, None, None, reason)]
         with self._database.write() as tx:
             taken = merged_log.append(
                 tx, backend, names=names, before=merged_log.UNKNOWN, after=last, mark=None, rows=rows
             )
             if taken:
                 merged_log.looked(tx, backend, last, current=True, trouble=None)
-        if taken and rows:
+        if taken:
             self._lost(backend)
         return taken
 
@@ -258,9 +255,14 @@ class Following:
         if last < known.position:
             return _Batch([], last + 1, f"its numbers went back from {known.position} to {last}")
         after = known.position if known.mark is None else known.position - 1
-        events = self._ask(request, backend, after)
+        try:
+            events = self._ask(request, backend, after)
+        except TApplicationException as error:
+            self._ask(request, backend, last)  # raises the same if it is not about these events
+            text = f"events {known.position + 1} to {last} can't be read any more there ({error.message})"
+            return _Batch([], last + 1, text)
         again = [each for each in events if each.number == known.position]
-        if again and known.mark is not None and known.mark not in map(_mark, again):
+        if again and known.mark is not None and not any(_is_marked(each, known.mark) for each in again):
             return _Batch([], last + 1, f"event {known.position} is another one than it was: its log was replaced")
         fresh = [each for each in events if each.number > known.position]
         if not fresh:
@@ -345,7 +347,8 @@ def digest(mapping: Mapping) -> str:
     """What decides which events are in the merged log: it is the same where the names of two files are."""
     named = {"prefix", "catalog", "backend_catalog", "rename", "allow", "deny", "follow"}
     facts = {
-        backend: settings.model_dump(mode="json", include=named) | {"number": mapping.number(backend)}
+        backend: settings.model_dump(mode="json", include=named)
+        | {"number": mapping.number(backend), "allow": sorted(settings.allow), "deny": sorted(settings.deny)}
         for backend, settings in mapping.backends.items()
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -354,12 +357,31 @@ def digest(mapping: Mapping) -> str:
 def follower(mapping: Mapping, backend: str) -> str | None:
     """As whom the front follows a backend's log; None: as who it logs in as."""
     settings = mapping.backends.get(backend)
-    return None if settings is None or settings.proves else settings.follow_user or getpass.getuser()
+    if settings is None or settings.proves:
+        return None
+    if settings.follow_user is not None:
+        return settings.follow_user
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's user may have no name
+        return "metastore"
 
 
 def _mark(numbered: "_Event") -> bytes:
+    """By what an event is known again. Its message is not part of it: lake metastores write it when it is read."""
     number, event = numbered
-    facts = (number, event.eventTime, event.eventType, event.dbName, event.tableName, event.message)
+    what = b"" if event.eventType == messages.HIDDEN else _digest(event.eventType, event.dbName, event.tableName)
+    return _digest(number, event.eventTime) + what
+
+
+def _is_marked(event: "_Event", mark: bytes) -> bool:
+    """Whether an event is the one with a mark. Of one that is, or was, hidden, only number and time are compared."""
+    now = _mark(event)
+    length = min(len(now), len(mark))
+    return now[:length] == mark[:length]
+
+
+def _digest(*facts: object) -> bytes:
     return hashlib.sha256(repr(facts).encode()).digest()
 
 

@@ -186,8 +186,8 @@ class Notifications:
             missing = max(it.last_there - it.position, 0)
             text = f"log: followed up to {it.position}, {missing} events and {it.seconds_behind:.1f} s behind"
             text += f"; {it.trouble}" if it.trouble else ""
-            for number, whose, loss in lost[-1:]:
-                text += f"; lost before {number}: {loss}" if whose == backend else ""
+            if own := [f"; lost before {number}: {loss}" for number, whose, loss in lost if whose == backend]:
+                text += own[-1]
             lines[backend] = text
         return lines
 

@@ -23,6 +23,9 @@ State = Literal["unused", "up", "down"]
 SILENT_SECONDS = 1.0
 """A backend whose connections are all in use, and that has answered nothing for so long, hangs."""
 
+OWN_SECONDS = 60.0
+"""How long the front waits at most for the next bytes of an answer to itself: its questions are short."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -196,7 +199,8 @@ class Pool:
                 continue
             try:
                 self._introduce(relay, identity)
-                relay.set_timeout(self.settings.reply_seconds)
+                seconds = self.settings.reply_seconds
+                relay.set_timeout(min(seconds, OWN_SECONDS) if identity.front else seconds)
             except (TException, OSError, ValueError, EOFError) as error:
                 relay.close()
                 if isinstance(error, MetaException):

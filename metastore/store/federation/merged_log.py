@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from metastore.store.schema.federation import federation_events, federation_followed, federation_log
 
-_AT_ONCE = 200  # rows that a read fetches together
+_AT_ONCE = 50  # rows that a read fetches together
 
 
 class State(NamedTuple):
