@@ -27,7 +27,7 @@ from lake.protocol.hive import (
 from tests.metastore.federation.stand_in import LogStandIn
 from tests.support import builders
 from tests.support.front import FrontServer
-from tests.support.postgres import Postgres
+from tests.support.postgres import Postgres, copy_data_directory
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 
@@ -330,6 +330,60 @@ def _refusal(client: ThriftClient, begin: int) -> bool:
     except TApplicationException:
         return True
     return False
+
+
+def test_what_a_lake_metastore_has_trimmed(tmp_path: Path, url: str) -> None:
+    """While the front was away its backend has removed events, all of them."""
+    keeps_one = ("--workers", "1", "--event-retention-count", "1", "--housekeeping-seconds", "0.2")
+    with MetastoreServer(tmp_path / "own", *keeps_one) as own:
+        backends = {"own": f'uris = "{own.uri}"\nprefix = "o_"\nnumber = 1\n{FOLLOW}'}
+        with front(tmp_path, url, backends) as server, connected(server) as client:
+            begin = last(client)
+        with connected(own) as direct:
+            for each in range(4):
+                direct.create_database(builders.database(f"d{each}"))
+            wait_until(lambda: len(after(direct, 0)) <= 1)
+        with front(tmp_path, url, backends) as server, connected(server) as client:
+            wait_until(lambda: "lost before" in client.getStatusDetails())
+            with pytest.raises(TApplicationException, match=r"were removed there|can't be read any more"):
+                after(client, begin)
+            client.create_database(builders.database("o_new"))
+            found = wait_until(lambda: after(client, begin + 1))
+            assert ("CREATE_DATABASE", "o_new", None) in told(found)
+
+
+def test_a_backend_that_hides_events_from_the_front(tmp_path: Path, url: str) -> None:
+    """Readers learn that something happened, and the status why they don't learn what."""
+    rights = ("--authorization", "sql-standard", "--trust-unproven-users", "--admins", "boss", "--workers", "1")
+    with MetastoreServer(tmp_path / "own", *rights) as own, connected(own) as direct:
+        direct.set_ugi("boss", [])
+        text = f'uris = "{own.uri}"\nprefix = "o_"\nnumber = 1\nfollow_user = "nobody_special"\n{FOLLOW}'
+        with front(tmp_path, url, {"own": text}) as server, connected(server) as client:
+            begin = last(client)
+            direct.create_database(builders.database("d"))
+            assert told(after(client, begin)) == [("HIDDEN", None, None)]
+            wait_until(lambda: "it hides events from nobody_special" in client.getStatusDetails())
+        text = text.replace("nobody_special", "boss")
+        with front(tmp_path, url, {"own": text}) as server, connected(server) as client:
+            direct.create_table(builders.table("d", "t"))
+            assert told(after(client, begin + 1)) == [("CREATE_TABLE", "o_d", "t")]
+
+
+def test_events_that_do_not_fit_into_one_answer(tmp_path: Path, eu: LogStandIn) -> None:
+    """In a front with a Postgres of its own."""
+    directory = tmp_path / "front"
+    copy_data_directory(directory / "data")
+    federation = '[federation]\nlog_readers = "*"\nmax_reply_bytes = 1_000_000'
+    text = f'uris = "{eu.uri}"\nprefix = "eu_"\nnumber = 1\n{FOLLOW}'
+    with FrontServer(directory, {"eu": text}, more=federation) as server, connected(server) as client:
+        begin = last(client)
+        for each in range(30):
+            eu.add("sales", f"t{each}", files=["x" * 150_000])
+        wait_until(lambda: last(client) == begin + 30)
+        names = []
+        while len(names) < 30:
+            names += [each.tableName for each in after(client, begin + len(names), maxEvents=5)]
+        assert names == [f"t{each}" for each in range(30)]
 
 
 def test_who_may_read(tmp_path: Path, url: str, eu: LogStandIn) -> None:
