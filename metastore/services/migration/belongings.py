@@ -63,7 +63,8 @@ class Belongings:
             name = given.table_name(of.dbName, of.tableName, of.catName)
             by_table.setdefault((name, each.engine or DEFAULT_ENGINE), []).append(each)
         for (name, engine), some in sorted(by_table.items(), key=lambda pair: pair[0]):
-            row = tables.find(tx, name, RowLock.EXCLUSIVE)
+            own = any(not _partition_of(each) for each in some)
+            row = tables.find(tx, name, RowLock.EXCLUSIVE if own else RowLock.SHARED)
             if row is None:
                 raise NoSuchObjectException(f"No table {name}: import the tables first")
             self._of_table(tx, row, engine, some, outcome)
@@ -73,9 +74,10 @@ class Belongings:
     ) -> None:
         wanted = {_partition_of(each): _by_column(each) for each in brought}
         columns = sorted({column for own in wanted.values() for column in own})
-        here = _kept(tx, row, [name for name in wanted if name], columns, engine)
-        ids = {each.name: each.id for each in partitions.rows(tx, Selection(row.id, names=[n for n in wanted if n]))}
+        names = [name for name in wanted if name]
+        ids = {each.name: each.id for each in partitions.rows(tx, Selection(row.id, names=names), lock=True)}
         ids[""] = OF_TABLE
+        here = _kept(tx, row, names, columns, engine)
         times = {_partition_of(each): (each.statsDesc or ColumnStatisticsDesc()).lastAnalyzed for each in brought}
         new: list[NewStatistics] = []
         changed: set[str] = set()

@@ -1,9 +1,10 @@
 """Imports objects of another metastore.
 
-What is there is the only record of how far an import has come. So it may be repeated, and goes on where one was killed:
-an object that is there as it is brought stays. One that differs stays, too, and is told of, unless it is to be replaced.
+What is there is the only record of how far an import has come. So it may be repeated, and goes on where one was
+killed: an object that is there as it is brought stays. One that differs stays, too, and is told of, unless it is to be
+replaced.
 
-Hive's own calls can't do that: they set times and owners, count files, make directories, merge statistics, and mark them.
+Hive's own calls can't do that: they set times and owners, count files, make directories, and merge statistics.
 """
 
 from collections.abc import Callable, Iterable

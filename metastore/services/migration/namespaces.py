@@ -40,7 +40,7 @@ class Namespaces:
         if row is None:
             time = brought.createTime or now_seconds()
             number = catalogs.add(tx, name, brought.description, brought.locationUri, time)
-            self._add_default(tx, number, name, brought.locationUri)
+            self._add_default(tx, number, name, brought.locationUri, time)
             self._events.catalog(
                 tx, EventType.CREATE_CATALOG, None, Catalog(name, brought.description, brought.locationUri, time)
             )
@@ -60,13 +60,13 @@ class Namespaces:
         self._places.given(tx, [self._places.qualified(brought.locationUri)])
         self._events.catalog(tx, EventType.ALTER_CATALOG, here, wanted)
 
-    def _add_default(self, tx: Transaction, catalog_id: int, name: str, location: str) -> None:
-        """The database that each catalog has from the beginning. One that is brought takes its place, see `_is_made`."""
+    def _add_default(self, tx: Transaction, catalog_id: int, name: str, location: str, time: int) -> None:
+        """The database that each catalog has from the beginning. One that is brought replaces it, see `_is_made`."""
         body = Database(
             description=_description_of_default(name),
             parameters={},
             ownerType=PrincipalType.USER,
-            createTime=now_seconds(),
+            createTime=time,
         )
         databases.add(tx, catalog_id, DEFAULT_DATABASE, self._places.qualified(location), None, binary.encode(body))
 

@@ -13,7 +13,7 @@ _LONGEST = 300  # characters of a difference
 
 @dataclass
 class Outcome:
-    """Counts objects that were added and that were there, and keeps how others differ. `replace`: these are replaced."""
+    """Counts objects that were added or there already, and keeps how others differ. `replace`: these are replaced."""
 
     replace: bool
     added: int = 0

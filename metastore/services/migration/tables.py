@@ -14,6 +14,7 @@ from metastore.services.migration.outcome import Outcome, difference
 from metastore.services.migration.places import NewPlaces
 from metastore.services.model import hive_objects, partition_codec
 from metastore.services.model import names as given
+from metastore.services.model.flag import Flag
 from metastore.services.model.validation import check_length
 from metastore.services.table.service import table_type, unreadable_properties
 from metastore.store.catalog import databases
@@ -191,7 +192,7 @@ def _unchangeable(tx: Transaction, row: TableRow, here: Table, wanted: Table) ->
     return None
 
 
-def _flag(value: Partition, now: commit_flag.Now) -> commit_flag.Flag:
+def _flag(value: Partition, now: commit_flag.Now) -> Flag:
     """The flag of a partition as its parameters say it; they are kept. Where they say nothing it was to be seen.
 
     One that isn't to be seen gets the time since when, if it has none.
