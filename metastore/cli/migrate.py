@@ -65,7 +65,7 @@ def _source_options(command: Command) -> Command:
 def plan(
     source: str, databases: str | None, rename: tuple[str, ...], location: tuple[str, ...], threads: int, as_json: bool
 ) -> None:
-    """Show what the metastore SOURCE has, and what of it can't be kept.
+    """Show what a metastore has, and what can't be kept.
 
     Reads everything once, and changes nothing. SOURCE is thrift://HOST:PORT of a Hive metastore from 2.3 to 4, or of
     one of ours. The login there is taken from METASTORE_SOURCE_USER, METASTORE_SOURCE_PASSWORD and so on.

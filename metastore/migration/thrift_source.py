@@ -78,7 +78,7 @@ class ThriftSource:
         self._clients: list[ThriftClient] = []
         self._lock = threading.Lock()
         self._unknown: set[str] = set()
-        self.ours = False
+        self.ours: bool | None = None
         self._client()
 
     # --- calls ------------------------------------------------------------------------------------------------
@@ -95,7 +95,8 @@ class ThriftSource:
             self._local.client = client
             with self._lock:
                 self._clients.append(client)
-            self._show_uncommitted(client)
+            if self.ours is None or self.ours:
+                self._show_uncommitted(client)
         return client
 
     def _show_uncommitted(self, client: ThriftClient) -> None:
