@@ -25,7 +25,8 @@ THREADS = 4
 SHOWN = 100
 """Differences and remarks that are printed for people. JSON has all."""
 
-_EXAMPLE_OF_SOURCE = "thrift://HOST:PORT"
+_SCHEMES = ("thrift", "postgresql", "postgres", "mysql")
+_EXAMPLE_OF_SOURCE = "thrift://HOST:PORT, postgresql://USER:PASSWORD@HOST/DATABASE or mysql://… of its database"
 
 
 @click.group(cls=Group)
@@ -67,7 +68,7 @@ def plan(
 ) -> None:
     """Show what a metastore has, and what can't be kept.
 
-    Reads everything once, and changes nothing. SOURCE is thrift://HOST:PORT of a Hive metastore from 2.3 to 4, or of
+    Reads everything once, and changes nothing. SOURCE is thrift://HOST:PORT of a Hive metastore from 2.3 to 4 or of
     one of ours. The login there is taken from METASTORE_SOURCE_USER, METASTORE_SOURCE_PASSWORD and so on.
 
     \b
@@ -206,12 +207,15 @@ def _progress(verb: str) -> "Progress":
 @contextmanager
 def _reading(source: str) -> "Iterator[Source]":
     """The metastore that is left. What it refuses in the block is a UserError."""
+    from metastore.migration.hive_database import HiveDatabase
     from metastore.migration.thrift_source import ThriftSource, source_login
 
-    if not source.startswith("thrift://"):
-        raise UsageError(f"{source!r} is no metastore that can be read: give {_EXAMPLE_OF_SOURCE}")
-    with _as_user_errors(source):
-        opened = ThriftSource(source, source_login())
+    opened: Source
+    scheme, _, rest = source.partition("://")
+    if scheme.partition("+")[0] not in _SCHEMES or not rest:
+        raise UsageError(f"{scheme!r} is no metastore that can be read: give {_EXAMPLE_OF_SOURCE}")
+    with _as_user_errors(scheme):
+        opened = ThriftSource(source, source_login()) if scheme == "thrift" else HiveDatabase(source)
         try:
             yield opened
         finally:

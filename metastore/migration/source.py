@@ -30,6 +30,9 @@ class Source(Protocol):
     def remarks(self) -> list[Remark]:
         """What this way of reading doesn't tell."""
 
+    def engines(self) -> list[str]:
+        """The engines whose statistics are told."""
+
     def catalogs(self) -> list[Catalog]: ...
 
     def databases(self, catalog: str) -> list[Database]: ...

@@ -78,6 +78,7 @@ class ThriftSource:
         self._clients: list[ThriftClient] = []
         self._lock = threading.Lock()
         self._unknown: set[str] = set()
+        self.engines_asked = [_ENGINE]
         self.ours: bool | None = None
         self._client()
 
@@ -156,6 +157,9 @@ class ThriftSource:
             ("tables", "what a filter of the server hides from this user is not seen"),
         ]
         return [Remark(kind, "*", f"by Thrift, {text}", serious=True) for kind, text in found]
+
+    def engines(self) -> list[str]:
+        return [_ENGINE]
 
     def catalogs(self) -> list[Catalog]:
         answer = self._optional("get_catalogs")
@@ -238,14 +242,16 @@ class ThriftSource:
 
     def _statistics(self, table: TableParts) -> list[ColumnStatistics]:
         key = table.key
-        request = TableStatsRequest(key.database, key.table, table.columns, catName=key.catalog, engine=_ENGINE)
-        try:
-            found = self.call("get_table_statistics_req", request).tableStats
-        except NoSuchObjectException:
-            return []
-        if not found:
-            return []
-        return [ColumnStatistics(_described(key, None), found, engine=_ENGINE)]
+        all_of = []
+        for engine in self.engines_asked:
+            request = TableStatsRequest(key.database, key.table, table.columns, catName=key.catalog, engine=engine)
+            try:
+                found = self.call("get_table_statistics_req", request).tableStats
+            except NoSuchObjectException:
+                continue
+            if found:
+                all_of.append(ColumnStatistics(_described(key, None), found, engine=engine))
+        return all_of
 
     # --- partitions -------------------------------------------------------------------------------------------
 
@@ -264,13 +270,18 @@ class ThriftSource:
         if not names or not table.columns:
             return []
         key = table.key
-        request = PartitionsStatsRequest(
-            key.database, key.table, table.columns, list(names), catName=key.catalog, engine=_ENGINE
-        )
-        found = self.call("get_partitions_statistics_req", request).partStats or {}
-        return [
-            ColumnStatistics(_described(key, name), own, engine=_ENGINE) for name, own in sorted(found.items()) if own
-        ]
+        all_of = []
+        for engine in self.engines_asked:
+            request = PartitionsStatsRequest(
+                key.database, key.table, table.columns, list(names), catName=key.catalog, engine=engine
+            )
+            found = self.call("get_partitions_statistics_req", request).partStats or {}
+            all_of += [
+                ColumnStatistics(_described(key, name), own, engine=engine)
+                for name, own in sorted(found.items())
+                if own
+            ]
+        return all_of
 
     # --- roles and grants -------------------------------------------------------------------------------------
 

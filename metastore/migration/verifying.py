@@ -101,6 +101,7 @@ class Verifier:
 
     def run(self) -> Comparison:
         """Raises SourceFailed if one of the metastores can't be reached any more."""
+        self._here.engines_asked = self._there.engines()
         self._roles()
         catalogs = {each.name or "": each for each in self._there.catalogs()}
         here = {each.name or "": each for each in self._here.catalogs()}
@@ -361,10 +362,11 @@ def _constraint_form(value: Any) -> Plain | None:
     return canonical.of_struct(value)
 
 
-def _by_column(some: Iterable[ColumnStatistics]) -> dict[tuple[str, str], Any]:
+def _by_column(some: Iterable[ColumnStatistics]) -> dict[tuple[str, str, str], Any]:
+    """Statistics by partition, column and engine."""
     found = {}
     for each in some:
         partition = "" if each.statsDesc is None or each.statsDesc.isTblLevel else each.statsDesc.partName or ""
         for own in each.statsObj or ():
-            found[partition, own.colName or ""] = own
+            found[partition, own.colName or "", "" if each.engine in (None, "hive") else each.engine] = own
     return found

@@ -111,6 +111,8 @@ class Belongings:
         fresh: list[Entry] = []
         by_name: dict[_Key, list[Entry]] = {}
         for entry in asked_for(brought):
+            if entry.name is None:  # a name that is made up would be another one at each repetition
+                raise MetaException(f"a constraint on {entry.table} has no name")
             by_name.setdefault((entry.table, entry.name), []).append(entry)
         for (table, name), entries in by_name.items():
             rows = [row for row in constraints.find(tx, on=Place(*table)) if row.name == name]

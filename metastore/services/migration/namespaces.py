@@ -12,7 +12,7 @@ from metastore.services.migration.places import NewPlaces
 from metastore.services.model import hive_objects
 from metastore.services.model import names as given
 from metastore.services.model.names import DEFAULT_CATALOG, DEFAULT_DATABASE
-from metastore.services.model.validation import check_length
+from metastore.services.model.validation import check_length, is_database_name, is_name
 from metastore.store.catalog import catalogs, databases, functions
 from metastore.store.catalog.catalogs import CatalogRow
 from metastore.store.catalog.databases import DatabaseRow, RowLock
@@ -32,8 +32,8 @@ class Namespaces:
     def catalog(self, tx: Transaction, brought: Catalog, outcome: Outcome) -> None:
         """Raises MetaException for a catalog without name or location."""
         name = given.normalized(brought.name or "")
-        if not name or not brought.locationUri:
-            raise MetaException("a catalog needs a name and a location")
+        if not is_name(name) or not brought.locationUri:
+            raise MetaException(f"a catalog needs a valid name and a location: {brought.name!r}")
         check_length(name, "catalog")
         self._places.check(brought.locationUri)
         row = catalogs.find(tx, name, lock=True)
@@ -75,6 +75,8 @@ class Namespaces:
     def database(self, tx: Transaction, brought: Database, outcome: Outcome) -> None:
         """Raises NoSuchObjectException where its catalog isn't there, MetaException for a bad name or place."""
         name = given.database_name(brought.name, brought.catalogName)
+        if not is_database_name(name.database):
+            raise MetaException(f"{name.database!r} is not a valid database name")
         check_length(name.database, "database")
         catalog = catalogs.find(tx, name.catalog)
         if catalog is None:
@@ -141,8 +143,8 @@ class Namespaces:
         """Raises NoSuchObjectException where its database isn't there, MetaException for a bad name."""
         home = given.database_name(brought.dbName, brought.catName)
         name = given.normalized(brought.functionName or "")
-        if not name:
-            raise MetaException("Function name cannot be null")
+        if not is_name(name):
+            raise MetaException(f"{brought.functionName!r} is not a valid function name")
         check_length(name, "function")
         row = databases.find(tx, home, RowLock.SHARED)
         if row is None:

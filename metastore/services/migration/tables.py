@@ -15,7 +15,7 @@ from metastore.services.migration.places import NewPlaces
 from metastore.services.model import hive_objects, partition_codec
 from metastore.services.model import names as given
 from metastore.services.model.flag import Flag
-from metastore.services.model.validation import check_length
+from metastore.services.model.validation import check_columns, check_length, is_table_name
 from metastore.services.table.service import table_type, unreadable_properties
 from metastore.store.catalog import databases
 from metastore.store.catalog.databases import RowLock
@@ -64,7 +64,11 @@ class Tables:
         """A table in the form in which it is kept. Raises MetaException."""
         if brought.sd is None:
             raise MetaException(f"{name} has no storage descriptor")
+        if not is_table_name(name.table):
+            raise MetaException(f"{name.table!r} is not a valid table name")
         check_length(name.table, "table")
+        check_columns(brought.sd.cols)
+        check_columns(brought.partitionKeys)
         value = hive_objects.table(brought)
         value.dbName, value.catName, value.id = name.database, name.catalog, None
         value.tableType = table_type(value)

@@ -170,7 +170,7 @@ def test_partitions_stay_where_they_are_if_their_table_is_moved(client: ThriftCl
             MetaException,
             "primary key",
         ),
-        (lambda db: ImportRequest(catalogs=[Catalog("c")]), MetaException, "name and a location"),
+        (lambda db: ImportRequest(catalogs=[Catalog("c")]), MetaException, "valid name and a location"),
     ],
 )
 def test_refused_as_a_whole(client: ThriftClient, db: str, request_of, error, text: str) -> None:
