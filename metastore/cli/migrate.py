@@ -69,12 +69,14 @@ def plan(
     """Show what a metastore has, and what can't be kept.
 
     Reads everything once, and changes nothing. SOURCE is thrift://HOST:PORT of a Hive metastore from 2.3 to 4 or of
-    one of ours. The login there is taken from METASTORE_SOURCE_USER, METASTORE_SOURCE_PASSWORD and so on.
+    one of ours, or the postgresql:// or mysql:// URL of a Hive metastore's own database. The login there is taken from
+    METASTORE_SOURCE_USER, METASTORE_SOURCE_PASSWORD and so on.
 
     \b
     Examples:
       metastore migrate plan thrift://old:9083
       metastore migrate plan thrift://old:9083 --databases 'sales_*,hr' --json
+      metastore migrate plan postgresql://hive@db/metastore
     """
     from metastore.migration.planning import Planner
     from metastore.migration.progress import described

@@ -4,6 +4,7 @@ Versions of Hive differ in the columns of a table. So all columns are read, and 
 are in capitals in both, but for those of transactions, which old scripts for Postgres have in lower case.
 """
 
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,6 +15,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from metastore.migration.source import SourceFailed
 
 Row = dict[str, Any]
+PASSWORD = "METASTORE_SOURCE_PASSWORD"
+"""The variable with the password for a URL without one."""
+
 AT_ONCE = 1_000
 """Values in one condition."""
 
@@ -178,7 +182,8 @@ def _driver(url: str) -> tuple[Callable[[], Any], str]:
     except ValueError:
         raise SourceFailed(f"{_without_password(url)} names no port") from None
     options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-    user, password = (unquote(each) if each else None for each in (parts.username, parts.password))
+    user = unquote(parts.username) if parts.username else None
+    password = unquote(parts.password) if parts.password else os.environ.get(PASSWORD)
     database = unquote(parts.path.removeprefix("/"))
     if not database:
         raise SourceFailed(f"{_without_password(url)} names no database")

@@ -14,8 +14,16 @@ from typing import Any
 import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.hive import NoSuchObjectException
+from lake.protocol.hive import (
+    ColumnStatisticsObj,
+    ForeignKeysRequest,
+    HiveObjectRef,
+    HiveObjectType,
+    NoSuchObjectException,
+    PrimaryKeysRequest,
+)
 from metastore.migration.mapping import Renaming
+from tests.hive_client.conftest import HiveClient
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.support import builders, command
 from tests.support.reference import HiveReference
@@ -71,11 +79,14 @@ def test_all_comes_over_and_is_the_same_on_both_sides(
     assert found["differing"] == 0
     assert found["compared"] >= made.objects
     assert all(each["digest_here"] == each["digest_there"] for each in found["kinds"].values())
-    with (
-        ThriftClient(hive_reference.host, hive_reference.port) as hive,
-        ThriftClient(ours.host, ours.port) as client,
-    ):
-        assert_same(hive, client, made)
+    jvm = hive_reference._gateway.jvm
+    hive, own = (HiveClient(jvm, each.host, each.port) for each in (hive_reference, ours))
+    try:
+        assert_same(hive, own, made)
+    finally:
+        hive.close()
+        own.close()
+    with ThriftClient(ours.host, ours.port) as client:
         spoil(client, made)
     found = run("verify", hive_uri, ours, code=1)
     named = {(each["kind"], each["name"], each["text"]) for each in found["differences"]}
@@ -86,25 +97,50 @@ def test_all_comes_over_and_is_the_same_on_both_sides(
     assert len(changed) == 1 and "parameters.spoilt: here 'x', there nothing" in changed[0]
 
 
-def assert_same(hive: ThriftClient, client: ThriftClient, made: Catalog) -> None:
-    """Compared without the code that is tested, by what clients get."""
+def assert_same(hive: HiveClient, own: HiveClient, made: Catalog) -> None:
+    """What Hive's client gets of both, which knows nothing of ids and catalogs, is the same to the letter."""
     for database in made.databases:
-        one, other = hive.get_database(database), client.get_database(database)
-        for field in ("description", "locationUri", "parameters", "ownerName", "ownerType"):
-            assert getattr(one, field) == getattr(other, field), field
-        assert hive.get_all_tables(database) == client.get_all_tables(database)
-        for name in made.tables[database]:
-            one, other = hive.get_table(database, name), client.get_table(database, name)
-            assert one.replace(privileges=None) == other.replace(
-                catName=None, id=None, writeId=None, ownerType=one.ownerType
-            )
-            names = hive.get_partition_names(database, name, -1) if one.partitionKeys else []
-            if one.partitionKeys:
-                assert client.get_partition_names(database, name, -1) == names
-                for mine, theirs in zip(
-                    hive.get_partitions(database, name, -1), client.get_partitions(database, name, -1), strict=True
-                ):
-                    assert mine.replace(privileges=None) == theirs.replace(catName=None, writeId=None)
+        assert hive.getDatabase(database) == own.getDatabase(database)
+        assert hive.getFunction(database, "f_1") == own.getFunction(database, "f_1")
+        names = hive.getAllTables(database)
+        assert sorted(names) == sorted(own.getAllTables(database)) == sorted(made.tables[database])
+        for name in names:
+            table = hive.getTable(database, name)
+            assert table == own.getTable(database, name)
+            columns = [each.name for each in table.sd.cols]
+            for client in ("getPrimaryKeys", "getForeignKeys"):
+                keys = KEYS[client](database, name)
+                assert getattr(hive, client)(keys) == getattr(own, client)(keys)
+            if not table.partitionKeys:
+                assert by_column(hive.getTableColumnStatistics(database, name, columns)) == by_column(
+                    own.getTableColumnStatistics(database, name, columns)
+                )
+                continue
+            parts = hive.listPartitionNames(database, name, -1)
+            assert parts == own.listPartitionNames(database, name, -1)
+            assert hive.listPartitions(database, name, -1) == own.listPartitions(database, name, -1)
+            one, other = (each.getPartitionColumnStatistics(database, name, parts, columns) for each in (hive, own))
+            assert {key: by_column(each) for key, each in one.items()} == {
+                key: by_column(each) for key, each in other.items()
+            }
+        for ref in (
+            HiveObjectRef(HiveObjectType.DATABASE, database),
+            HiveObjectRef(HiveObjectType.TABLE, database, names[0]),
+            HiveObjectRef(HiveObjectType.COLUMN, database, "t_0", None, "c1"),
+        ):
+            one, other = (each.list_privileges(None, None, ref) for each in (hive, own))
+            assert sorted(map(repr, one)) == sorted(map(repr, other))
+    assert set(made.roles) <= set(own.listRoleNames())
+
+
+KEYS: dict[str, Any] = {
+    "getPrimaryKeys": PrimaryKeysRequest,
+    "getForeignKeys": lambda database, table: ForeignKeysRequest(None, None, database, table),
+}
+
+
+def by_column(some: list[ColumnStatisticsObj]) -> dict[str, ColumnStatisticsObj]:
+    return {each.colName or "": each for each in some}
 
 
 def spoil(client: ThriftClient, made: Catalog) -> None:
