@@ -21,6 +21,7 @@ class _Subcommand(NamedTuple):
 _SUBCOMMANDS = {
     "serve": _Subcommand("Run the metastore server."),
     "federate": _Subcommand("Run one interface over several metastores."),
+    "migrate": _Subcommand("Come over from another metastore."),
     "status": _Subcommand("Show the state of a running server.", "status"),
     "tables": _Subcommand("List tables, or show one.", "tables"),
     "partitions": _Subcommand("List, commit, reopen and check partitions.", "partitions"),
