@@ -51,6 +51,23 @@ class Schema:
         """Whether the columns are those of a fingerprint, and perhaps others after them."""
         return form == self.form or form in self.forms
 
+    def follows(self, shape: str) -> bool:
+        """Whether rows of a widened shape may be followed by rows with these columns."""
+        return shape.startswith(_WIDENED) and self.continues(unwidened(shape))
+
+
+_WIDENED = "+"
+
+
+def widened(form: str) -> str:
+    """The shape of a table to which a statement has added columns that no row has brought yet."""
+    return _WIDENED + unwidened(form)
+
+
+def unwidened(shape: str) -> str:
+    """The fingerprint of the columns that a table's rows had."""
+    return shape.removeprefix(_WIDENED)
+
 
 def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
     """The schema that some columns make, in their order."""

@@ -24,7 +24,7 @@ from lake.capture.mysql.statements import Altered, Emptied, Gone, Linked, Unlink
 from lake.capture.mysql.values import Column, RowEncoder
 from lake.capture.raw_table import Row
 from lake.capture.runner import DatabaseOptions, DatabaseSession, Runner
-from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of, unwidened, widened
 from lake.capture.state import Phase, TableProgress
 from lake.protocol.clock import now_ms
 
@@ -166,8 +166,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
             case Altered(tables):
                 self._read_again(tables, "a statement may have changed its columns, or rows that aren't in the log")
             case Widened(table):
-                if table in self.state.tables:
-                    self.state.advance(table, shape="")  # the next row may have more columns
+                self._widen(table)
             case Unreadable():
                 self._pass_over(event)
             case Written():
@@ -198,10 +197,10 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
             return
         schema = self._schema(table.columns, table.key)
         shape = self.state.tables[table.name].shape
-        if shape and shape != schema.form:
-            self._differ(table.name, schema)
-            return
         if shape != schema.form:
+            if shape and not schema.follows(shape):
+                self._differ(table.name, schema)
+                return
             self.state.advance(table.name, shape=schema.form)
             self._emit(table.name, "schema", None, schema.text)
         encoder = self._encoder(table.columns)
@@ -209,6 +208,13 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         after = None if change.after is None else encoder.encode(change.after)
         op = "insert" if before is None else "delete" if after is None else "update"
         self._emit(table.name, op, before, after)
+
+    def _widen(self, name: str) -> None:
+        """Notes that the next row may have more columns. Those that it had stay known: a change of them that isn't in
+        the log must not pass with the statement."""
+        progress = self.state.tables.get(name)
+        if progress is not None and progress.shape:
+            self.state.advance(name, shape=widened(progress.shape))
 
     def _counts(self, name: str) -> bool:
         """Whether a change of a table in the open transaction is to be written. A new table is noted."""
@@ -457,7 +463,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         table, name = chunk.table, chunk.table.name
         progress = self.state.tables[name]
         schema = self._schema(table.columns, _key_of(table))
-        if progress.shape and not schema.continues(progress.shape):
+        if progress.shape and not schema.continues(unwidened(progress.shape)):
             # What changed it comes later in the log, and lets the table be read again.
             self._note_trouble(
                 name, "its columns changed without a statement in the log: use --new-snapshot if that stays"

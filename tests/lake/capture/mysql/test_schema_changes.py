@@ -96,6 +96,17 @@ CHANGES: dict[str, tuple[str, list[str], list[str]]] = {
             "INSERT INTO {t} VALUES (2, 6)",
         ],
     ),
+    "unlogged_then_widened": (
+        "id INT PRIMARY KEY, a INT",
+        ["1, 5"],
+        [
+            "SET sql_log_bin = 0",
+            "ALTER TABLE {t} CHANGE a b INT",
+            "SET sql_log_bin = 1",
+            "ALTER TABLE {t} ADD c INT",
+            "INSERT INTO {t} VALUES (2, 6, 7)",
+        ],
+    ),
     "unlogged_default": (
         "id INT PRIMARY KEY",
         ["1"],
