@@ -422,15 +422,23 @@ def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json:
 @_into_option
 @uri_option
 @click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="These only. [default: all]")
-def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
+@click.option(
+    "--misfits",
+    type=click.Choice(["hold", "quarantine"]),
+    default="hold",
+    show_default=True,
+    help="Where a value doesn't fit its column's type: let the refresh fail, or keep the change in NAME_misfits.",
+)
+def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str) -> None:
     """Print definitions of typed tables for `metastore pipeline`.
 
     One for each captured table that has a key. A table whose definitions can't be printed is named in a comment. Two
     tables of one name get their schemas before it.
 
     \b
-    Example:
+    Examples:
       metastore capture definitions --into raw.shop > shop/transformations/ods.sql
+      metastore capture definitions --into raw.shop --table public.orders --misfits quarantine
     """
     from lake.capture.definitions import definition, names_of
     from lake.capture.errors import CaptureError
@@ -445,7 +453,8 @@ def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
             try:
                 if table in state.troubles:
                     raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
-                click.echo(definition(client.table(into), table, names[table]))
+                quarantines = misfits == "quarantine"
+                click.echo(definition(client.table(into), table, names[table], quarantines=quarantines))
             except CaptureError as error:
                 if tables:
                     raise
