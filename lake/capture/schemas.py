@@ -7,11 +7,14 @@ source has now. Then the table is read again, or a `hold` row says that it can't
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 READ_AGAIN = "the table is read again: what it had before counts until that is complete"
 """`after` of the `truncate` row with which a table begins to be read again. A `complete` row says that it is done."""
+
+MAX_STATEMENT = 64 << 10
+"""Characters of a statement that are kept."""
 
 INCOMPLETE = "rows are read again of which the log doesn't bring all values"
 """`after` of an `incomplete` row. The rows after it count once a `complete` row says that nothing is missing."""
@@ -23,7 +26,8 @@ class DescribedColumn:
 
     `type`: Spark's. `source_type`: as the source writes it. `in_key`: part of the key that identifies rows. `large`:
     updates may leave its value out. `values_of`: names the type for comparison, where two types of the source hold the
-    same values; by default `source_type`.
+    same values; by default `source_type`. `number`: the source's own for the column, which no other of the table ever
+    gets; None if it isn't known. It isn't compared.
     """
 
     name: str
@@ -32,6 +36,7 @@ class DescribedColumn:
     in_key: bool
     large: bool
     values_of: str | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
                 "key": each.in_key,
                 "large": each.large,
                 "form": forms[-1],
+                **({} if each.number is None else {"number": each.number}),
             }
         )
     return Schema(json.dumps(described, ensure_ascii=False), tuple(forms))
@@ -91,3 +97,13 @@ def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
 
 def _form(before: str, compared: str) -> str:
     return hashlib.sha256(f"{before} {compared}".encode()).hexdigest()[:16]
+
+
+def text_of_statement(text: str, renamed: Mapping[str, str] | None = None, **more: object) -> str:
+    """The text of a `statement` row: what the source ran that changed a table's definition.
+
+    `renamed`: columns that got another name, by the one before. `more`: what else the source says of it.
+    """
+    kept = text[:MAX_STATEMENT]
+    found = {"statement": kept, "renamed": dict(renamed or {}), **more}
+    return json.dumps(found if kept == text else {**found, "is_cut": True}, ensure_ascii=False)

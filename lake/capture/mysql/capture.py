@@ -20,11 +20,20 @@ from lake.capture.mysql.log import Begin, Change, End, Log, LogEvent, Unreadable
 from lake.capture.mysql.positions import Position
 from lake.capture.mysql.source import BY_TRANSACTION, Chunk, MysqlSource, SourceTable, said
 from lake.capture.mysql.state import MysqlState
-from lake.capture.mysql.statements import Altered, Emptied, Gone, Linked, Unlinked, Widened, Written
+from lake.capture.mysql.statements import Altered, Emptied, Gone, Linked, Stated, Unlinked, Widened, Written
 from lake.capture.mysql.values import Column, RowEncoder
 from lake.capture.raw_table import Row
 from lake.capture.runner import DatabaseOptions, DatabaseSession, Runner
-from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of, unwidened, widened
+from lake.capture.schemas import (
+    INCOMPLETE,
+    READ_AGAIN,
+    DescribedColumn,
+    Schema,
+    schema_of,
+    text_of_statement,
+    unwidened,
+    widened,
+)
 from lake.capture.state import Phase, TableProgress
 from lake.protocol.clock import now_ms
 
@@ -78,6 +87,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         self._is_once = False
         self._begun: Begin | None = None
         self._ordinal = 0
+        self._touched: set[str] = set()  # by the statement that is being read
         self._pending: Chunk | None = None
         self._end: Position | None = None
         self._looked = 0.0
@@ -155,8 +165,13 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
 
     def _take(self, event: LogEvent) -> None:
         match event:
+            case Emptied() | Gone() | Altered() | Widened():
+                self._touched |= self._named_by(event)
+        match event:
             case Change():
                 self._change(event)
+            case Stated():
+                self._state(event)
             case Begin():
                 self._begun, self._ordinal = event, 0
             case Emptied(table):
@@ -208,6 +223,20 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         after = None if change.after is None else encoder.encode(change.after)
         op = "insert" if before is None else "delete" if after is None else "update"
         self._emit(table.name, op, before, after)
+
+    def _named_by(self, effect: Emptied | Gone | Altered | Widened) -> set[str]:
+        """The captured tables that a statement names."""
+        names = (effect.table,) if isinstance(effect, Emptied | Widened) else effect.tables
+        found = {each for each in names if each in self.state.tables}
+        schemas = tuple(each for each in names if each.endswith("."))
+        found |= {each for each in self.state.tables if schemas and each.startswith(schemas)}
+        return {each for each in found if each not in self.state.dropped and not self._is_seen(self.state.tables[each])}
+
+    def _state(self, stated: Stated) -> None:
+        """Writes down what the source ran, behind what that did to tables."""
+        for each in sorted(self._touched):
+            self._emit(each, "statement", None, text_of_statement(stated.text, stated.renamed.get(each)))
+        self._touched.clear()
 
     def _widen(self, name: str) -> None:
         """Notes that the next row may have more columns. Those that it had stay known: a change of them that isn't in

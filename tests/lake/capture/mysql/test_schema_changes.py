@@ -218,6 +218,27 @@ def test_typed_tables(source: Source) -> None:
     ]
 
 
+def test_statements_are_kept(source: Source) -> None:
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    source.run("CREATE TABLE u (id INT PRIMARY KEY)")
+    source.run("INSERT INTO t VALUES (1, 5)")
+    source.capture()
+    altered = "ALTER TABLE t CHANGE `a` `Größe` BIGINT, ADD c INT"
+    source.run(altered)
+    source.run("INSERT INTO t VALUES (2, 6, 7)")
+    source.run("OPTIMIZE TABLE t")
+    source.run("TRUNCATE TABLE t")
+    source.run("DROP TABLE u")
+    source.capture()
+    found = [row for row in source.raw("t") if row["op"] in ("statement", "truncate")]
+    assert [row["op"] for row in found] == ["truncate", "statement", "truncate", "statement"]
+    assert json.loads(found[1]["after"]) == {"statement": altered, "renamed": {"a": "Größe"}}
+    assert json.loads(found[3]["after"])["statement"] == "TRUNCATE TABLE t"
+    [dropped] = [row for row in source.raw("u") if row["op"] == "statement"]
+    assert json.loads(dropped["after"])["statement"].startswith("DROP TABLE")
+    assert source.capture().rows == {}, "nothing twice"
+
+
 def test_dates_that_no_calendar_has(source: Source) -> None:
     name = f"{source.name}.t"
     source.run("SET SESSION sql_mode = ''")
