@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 import pyarrow.compute as pc
@@ -62,14 +62,20 @@ def _made(name: str) -> tuple[str, str, str, str]:
     return name, f"{name}_changes", f"{name}_flow", f"{name}_misfits"
 
 
-def definition(lake: LakeTable, table: str, name: str | None = None, *, quarantines: bool = False) -> str:
+def definition(
+    lake: LakeTable, table: str, name: str | None = None, *, quarantines: bool = False, without: Container[str] = ()
+) -> str:
     """The definitions for one table: its typed changes, and the table that they come to, by AUTO CDC.
 
     `name`: of the latter, by default as in the source. `quarantines`: changes with values that don't fit the types of
-    their columns go to a table of their own; else they let the refresh fail. Raises CaptureError for a table without a
-    key, whose rows no change can name, and for columns whose names are taken or differ by case alone.
+    their columns go to a table of their own; else they let the refresh fail. `without`: columns that are left out.
+    Raises CaptureError for a table without a key, whose rows no change can name, for a key that is left out, and for
+    columns whose names are taken or differ by case alone.
     """
     columns = columns_of(lake, table)
+    if missing := [each.name for each in columns if each.in_key and each.name in without]:
+        raise CaptureError(f"the column {missing[0]} is in the key of {table}: it can't be left out")
+    columns = [each for each in columns if each.name not in without]
     key = [each.name for each in columns if each.in_key]
     if not key:
         raise CaptureError(f"{table} has no key: only its raw changes can be read")

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 READ_AGAIN = "the table is read again: what it had before counts until that is complete"
 """`after` of the `truncate` row with which a table begins to be read again. A `complete` row says that it is done."""
 
+WHOLE_ORDINAL = -1
+"""The place of a `truncate` row before rows that are read as a whole: nothing was emptied at the source."""
+
 MAX_STATEMENT = 64 << 10
 """Characters of a statement that are kept."""
 

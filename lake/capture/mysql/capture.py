@@ -27,6 +27,7 @@ from lake.capture.runner import DatabaseOptions, DatabaseSession, Runner
 from lake.capture.schemas import (
     INCOMPLETE,
     READ_AGAIN,
+    WHOLE_ORDINAL,
     DescribedColumn,
     Schema,
     schema_of,
@@ -525,7 +526,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
             # What came before is superseded.
             reason = READ_AGAIN if self.state.tables[name].is_open else None
             schema = self._schema(table.columns, _key_of(table))
-            self._add(name, self._read_row(position, -1, "truncate", reason))
+            self._add(name, self._read_row(position, WHOLE_ORDINAL, "truncate", reason))
             self._add(name, self._read_row(position, 0, "schema", schema.text))
             encoder, number = self._encoder(table.columns), 0
             for number, values in enumerate(rows, 1):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lake.cli.commands.schema_changes import changes_of_tables, policy_of, policy_option
 from lake.cli.confirming import confirm
 from lake.cli.connection import connect, uri_option
 from lake.cli.group import Group
@@ -429,11 +430,13 @@ def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json:
     show_default=True,
     help="Where a value doesn't fit its column's type: let the refresh fail, or keep the change in NAME_misfits.",
 )
-def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str) -> None:
+@policy_option
+def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str, policy: Path | None) -> None:
     """Print definitions of typed tables for `metastore pipeline`.
 
     One for each captured table that has a key. A table whose definitions can't be printed is named in a comment. Two
-    tables of one name get their schemas before it.
+    tables of one name get their schemas before it. With --policy, columns that it holds or ignores are left out, and a
+    table of which another change is held counts as one whose definitions can't be printed.
 
     \b
     Examples:
@@ -442,8 +445,10 @@ def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str) -> N
     """
     from lake.capture.definitions import definition, names_of
     from lake.capture.errors import CaptureError
+    from lake.capture.schema_changes.agreed import columns_without
     from lake.tables.lake import LakeClient
 
+    rules = None if policy is None else policy_of(policy)
     state = _state(uri, into)
     if unknown := [each for each in tables if each not in state.tables]:
         raise UserError(f"{into} has no table {unknown[0]}")
@@ -453,8 +458,15 @@ def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str) -> N
             try:
                 if table in state.troubles:
                     raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
-                quarantines = misfits == "quarantine"
-                click.echo(definition(client.table(into), table, names[table], quarantines=quarantines))
+                changes = [] if rules is None else changes_of_tables(uri, into, (table,), rules)
+                printed = definition(
+                    client.table(into),
+                    table,
+                    names[table],
+                    quarantines=misfits == "quarantine",
+                    without=columns_without(changes),
+                )
+                click.echo(printed)
             except CaptureError as error:
                 if tables:
                     raise
