@@ -445,10 +445,8 @@ def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str, poli
     """
     from lake.capture.definitions import definition, names_of
     from lake.capture.errors import CaptureError
-    from lake.capture.schema_changes.agreed import columns_without
     from lake.tables.lake import LakeClient
 
-    rules = None if policy is None else policy_of(policy)
     state = _state(uri, into)
     if unknown := [each for each in tables if each not in state.tables]:
         raise UserError(f"{into} has no table {unknown[0]}")
@@ -458,20 +456,24 @@ def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str, poli
             try:
                 if table in state.troubles:
                     raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
-                changes = [] if rules is None else changes_of_tables(uri, into, (table,), rules)
-                printed = definition(
-                    client.table(into),
-                    table,
-                    names[table],
-                    quarantines=misfits == "quarantine",
-                    without=columns_without(changes),
-                )
-                click.echo(printed)
+                without = _columns_without(uri, into, table, policy)
+                lake, quarantines = client.table(into), misfits == "quarantine"
+                click.echo(definition(lake, table, names[table], quarantines=quarantines, without=without))
             except CaptureError as error:
                 if tables:
                     raise
                 click.echo(f"-- {error}\n")
                 click.echo(str(error), err=True)
+
+
+def _columns_without(uri: str, into: str, table: str, policy: Path | None) -> frozenset[str]:
+    """The columns of a table that a policy leaves out; none without a policy. Raises UserError."""
+    if policy is None:
+        return frozenset()
+    rules = policy_of(policy)  # says what is missing to read it
+    from lake.capture.schema_changes.agreed import columns_without
+
+    return columns_without(changes_of_tables(uri, into, (table,), rules))
 
 
 def _slot_name(uri: str, into: str) -> str:
