@@ -4,6 +4,7 @@ import importlib.util
 import signal
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,12 @@ def _slot_of(slot: str | None, into: str) -> str:
     help="Warn when the source keeps more log than this for the slot.",
 )
 @click.option("--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Where /metrics is. [default: none]")
+@click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A schema-changes.yml: warn of changes of tables that it holds.",
+)
 @json_option
 def run(
     source: str,
@@ -129,6 +136,7 @@ def run(
     new_snapshot: bool,
     alarm_bytes: int,
     metrics_port: int | None,
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Capture the rows that are there, and every change.
@@ -171,6 +179,8 @@ def run(
     with LakeClient(uri) as client:
         running = make(client)
         _report(running)
+        if policy is not None:
+            _watch(running, client, into, policy)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         for number in handlers:
             signal.signal(number, lambda *_: running.stop())
@@ -185,6 +195,21 @@ def run(
         print_list("table", ("table", "rows"), sorted(result.rows.items()))
     if (trouble := _unreadable(result.troubles)) is not None:
         raise UserError(trouble)
+
+
+def _watch(running: "Runner[Any, Any]", client: "LakeClient", into: str, policy: Path) -> None:
+    """Lets a capture warn of held changes, first of those that there are. Raises UserError."""
+    rules = policy_of(policy)
+    from lake.capture.any_state import any_state
+    from lake.capture.raw_table import RawTable
+    from lake.capture.schema_changes.watch import Watch
+    from lake.protocol.hive import NoSuchObjectException
+
+    watch = Watch(client.table(into), rules)
+    with suppress(NoSuchObjectException):  # the capture makes the table
+        state = RawTable(client, into).latest(any_state, even_undone=True)
+        watch.look(state.tables if state is not None else ())
+    running.on_defined = watch.look
 
 
 def _unreadable(troubles: Mapping[str, str]) -> str | None:

@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
+from prometheus_client import REGISTRY
+
 from lake.capture.schema_changes.history import changes_of
 from lake.capture.schema_changes.model import Kind
 from lake.cli import main
@@ -112,3 +115,33 @@ def test_definitions_heed_the_policy(source: Source, metastore_server: Metastore
     at = changes_of(source.client.table(source.into), "public.t")[-1].at
     policy.write_text(f"decided: [{{table: public.t, at: {at}, action: apply}}]")
     assert "`amount` int" in invoke("definitions", *to, "--policy", str(policy))
+
+
+def test_a_capture_warns_of_what_is_held(
+    source: Source, metastore_server: MetastoreServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int); INSERT INTO t VALUES (1, 10)")
+    policy = tmp_path / "schema-changes.yml"
+    policy.write_text("rules: [{kind: add, action: hold}]")
+    run_once = (source.url, "--publication", "shop", "--into", source.into, "--slot", source.slot, "--once")
+
+    def capture() -> list[str]:
+        caplog.clear()
+        invoke(*run_once, "--policy", str(policy), "--uri", metastore_server.uri)
+        found = [json.loads(each.message) for each in caplog.records if each.name == "lake.capture.alarms"]
+        assert all((each["alarm"], each["table"]) == ("schema change is held", "public.t") for each in found)
+        return [each["change"] for each in found]
+
+    def held() -> float | None:
+        return REGISTRY.get_sample_value("capture_held_schema_changes", {"table": "public.t"})
+
+    assert capture() == []
+    source.run("ALTER TABLE t ADD b int; INSERT INTO t VALUES (2, 20, 5)")
+    assert capture() == ["b integer was added"]
+    assert held() == 1
+    source.run("ALTER TABLE t RENAME a TO c; INSERT INTO t VALUES (3, 30, 5)")
+    assert capture() == ["b integer was added", "a was renamed to c"], "the first again, by another process"
+    assert held() == 2
+    policy.write_text("rules: [{action: apply}]")
+    assert capture() == []
+    assert held() == 0
