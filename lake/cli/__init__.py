@@ -32,6 +32,7 @@ _SUBCOMMANDS = {
     "events": _Subcommand("Follow changes; manage groups and dead letters.", "events"),
     "outlets": _Subcommand("Deliver events to streams, webhooks and listeners."),
     "capture": _Subcommand("Capture the changes of a database into a raw table.", "capture"),
+    "schema-changes": _Subcommand("List how captured tables have changed, and what is held.", "schema_changes"),
     "pipeline": _Subcommand("Compute layers of tables from what has changed.", "pipeline"),
     "grants": _Subcommand("Show, give and take privileges.", "grants"),
     "roles": _Subcommand("List, create and drop roles and their members.", "roles"),
