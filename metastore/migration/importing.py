@@ -326,9 +326,13 @@ class Tasks:
 
     def wait(self) -> None:
         """Returns when all have ended. Raises what the first one raised that did."""
-        with self._lock:
-            while self._left:
-                self._lock.wait()
+        try:
+            with self._lock:
+                while self._left:
+                    self._lock.wait()
+        except BaseException as error:  # somebody ends the command: what hasn't begun is passed over
+            self._error = error
+            raise
         if self._error is not None:
             raise self._error
 

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -316,17 +316,15 @@ class ThriftSource:
         self, database: DatabaseKey, tables: set[str], coarse: Sequence[HiveObjectPrivilege]
     ) -> list[HiveObjectPrivilege]:
         """Those on columns and partitions: Hive lists them by principal alone, so of those that are known."""
+        if self.ours:
+            kinds = (HiveObjectType.COLUMN, HiveObjectType.PARTITION)
+            some = [each for kind in kinds for each in self._grants(HiveObjectRef(kind))]
+            return [each for each in some if _lies_in(each, database, tables)]
         principals = {(each.principalName, each.principalType) for each in coarse} | self._known_principals()
         found = []
         for who, kind in sorted(principals, key=str):
-            for each in self.call("list_privileges", who, kind, HiveObjectRef(catName=database.catalog)):
-                ref = each.hiveObject
-                if (
-                    ref.objectType in (HiveObjectType.COLUMN, HiveObjectType.PARTITION)
-                    and (ref.dbName or "").lower() == database.database
-                    and (ref.objectName or "").lower() in tables
-                ):
-                    found.append(each)
+            some = self.call("list_privileges", who, kind, HiveObjectRef(catName=database.catalog))
+            found += [each for each in some if _lies_in(each, database, tables)]
         return found
 
     def _known_principals(self) -> set[tuple[str | None, int | None]]:
@@ -390,6 +388,17 @@ def source_login() -> Login:
     begin = "METASTORE_SOURCE_"
     own = {f"METASTORE_{name[len(begin) :]}": value for name, value in os.environ.items() if name.startswith(begin)}
     return Login.from_environment(own)
+
+
+def _lies_in(grant: HiveObjectPrivilege, database: DatabaseKey, tables: Container[str]) -> bool:
+    """Whether a privilege is one on a column or partition of some tables in a database."""
+    ref = grant.hiveObject or HiveObjectRef()
+    return (
+        ref.objectType in (HiveObjectType.COLUMN, HiveObjectType.PARTITION)
+        and (ref.catName or DEFAULT_CATALOG).lower() == database.catalog
+        and (ref.dbName or "").lower() == database.database
+        and (ref.objectName or "").lower() in tables
+    )
 
 
 def _described(key: TableKey, partition: str | None) -> ColumnStatisticsDesc:

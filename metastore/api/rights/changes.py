@@ -136,6 +136,8 @@ def imported(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
         yield from asked.location(EVERYTHING, [catalog.locationUri])
     for each in value.databases or ():
         yield from asked.location(EVERYTHING, [each.locationUri, each.managedLocationUri])
+    for function in value.functions or ():
+        yield from asked.location(EVERYTHING, [resource.uri for resource in function.resourceUris or ()])
     for each in value.tables or ():
         yield from asked.location(EVERYTHING, locations_of(each.sd))
         yield from metadata_outside(asked, each, [each.sd and each.sd.location])

@@ -248,12 +248,8 @@ def bring(tx: Transaction, wanted: HiveObjectPrivilege, *, replace: bool) -> boo
         check_role(tx, principal.name)
     target = _held(tx, _ref(wanted))
     new = _new(target, principal, info, info.privilege, info.createTime or now_seconds(), wanted.authorizer)
-    there = [
-        each
-        for each in store.find(tx, target=target, principals=[principal])
-        if (each.privilege.lower(), (each.grantor or "").lower())
-        == (new.privilege.lower(), (new.grantor or "").lower())
-    ]
+    found = store.find(tx, target=target, principals=[principal])
+    there = [each for each in found if _identity(each) == _identity(new)]
     if not there:
         store.add(tx, [new])
         return True
@@ -263,6 +259,11 @@ def bring(tx: Transaction, wanted: HiveObjectPrivilege, *, replace: bool) -> boo
         store.remove(tx, [each.id for each in there])
         store.add(tx, [new])
     return None
+
+
+def _identity(grant: GrantRow | NewGrant) -> tuple[str, str, str | None]:
+    """What tells two grants on one object to one principal apart."""
+    return grant.privilege.lower(), (grant.grantor or "").lower(), grant.authorizer
 
 
 def described(wanted: HiveObjectPrivilege) -> str:

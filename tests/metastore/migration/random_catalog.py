@@ -249,6 +249,7 @@ class Maker:
                 isTblLevel=partition is None, dbName=database, tableName=table, partName=partition, lastAnalyzed=1
             ),
             some,
+            engine="hive",
         )
 
     def _keys(self, database: str) -> None:
