@@ -42,9 +42,13 @@ SCHEMA: Final = pa.schema(
 )
 
 COLUMNS: Final = (
-    ("op", "string", "insert, update, delete, truncate, read (by a snapshot), schema, incomplete, complete or hold"),
+    (
+        "op",
+        "string",
+        "insert, update, delete, truncate, read (by a snapshot), schema, statement, incomplete, complete or hold",
+    ),
     ("before", "string", "the row before, or its key alone, as JSON"),
-    ("after", "string", "the row after, as JSON; of schema the columns"),
+    ("after", "string", "the row after, as JSON; of schema the columns, of statement its text"),
     ("unchanged", "array<string>", "columns that are missing in after, because the update left them alone"),
     ("transaction_id", "bigint", "the transaction's number in the source"),
     ("committed_at", "timestamp", "when it was committed"),

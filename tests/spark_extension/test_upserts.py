@@ -2,6 +2,8 @@
 
 import random
 import re
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -182,5 +184,48 @@ def test_other_tables_and_names(spark: SparkSession, database: str, table: str) 
     )
     assert rows(spark, f"SELECT id, v FROM {table}") == [[1, "cte"], [2, "new"], [3, "new"]]
     spark.sql(f"CREATE TABLE {database}.plain (id BIGINT, v STRING, n INT, dt INT) USING parquet")
-    with pytest.raises(SparkError, match="(?i)not support|MERGE"):
+    with pytest.raises(SparkError, match=r"(?i)not support|MERGE"):
         spark.sql(f"MERGE INTO {database}.plain t USING news s ON t.id = s.id AND t.dt = s.dt {BOTH}")
+
+
+@pytest.fixture
+def other(spark: SparkSession) -> Iterator[str]:
+    """Another catalog of the session, Derby's."""
+    name = f"other{time.monotonic_ns()}"
+    settings = {
+        "": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        ".url": f"jdbc:derby:memory:{name};create=true",
+        ".driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    }
+    for setting, value in settings.items():
+        spark.sql(f"SET spark.sql.catalog.{name}{setting} = {value}")
+    yield name
+    spark.sql("USE spark_catalog.default")
+
+
+def test_tables_of_other_catalogs_are_theirs(spark: SparkSession, table: str, other: str) -> None:
+    """A name is looked up where Spark does it, though our catalog has such a table, too."""
+    database, name = table.split(".")
+    spark.sql(f"CREATE NAMESPACE {other}.{database}")
+    spark.sql(f"CREATE TABLE {other}.{table} (id BIGINT, v STRING, n INT, dt INT)")
+    spark.sql(f"USE {other}.{database}")
+    for target in (table, name):
+        with pytest.raises(SparkError, match=r"(?i)does not support|MERGE"):
+            spark.sql(f"MERGE INTO {target} t USING {SOURCE} s ON t.id = s.id AND t.dt = s.dt {BOTH}")
+    spark.sql(f"INSERT INTO {name} VALUES (7, 'theirs', 7, 7)")
+    assert rows(spark, f"SELECT * FROM {name}") == [[7, "theirs", 7, 7]]
+    spark.sql("USE spark_catalog.default")
+    assert rows(spark, f"SELECT id, v FROM {table}") == [[1, "a"], [2, "b"]]
+
+
+def test_names_of_temporary_views_are_theirs(spark: SparkSession, table: str) -> None:
+    database, name = table.split(".")
+    spark.sql(f"USE {database}")
+    try:
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT 1L AS id, 'v' AS v, 1 AS n, 1 AS dt")
+        with pytest.raises(SparkError, match=r"(?i)view|MERGE|not support"):
+            spark.sql(f"MERGE INTO {name} t USING {SOURCE} s ON t.id = s.id AND t.dt = s.dt {BOTH}")
+        spark.sql(f"DROP VIEW {name}")
+    finally:
+        spark.sql("USE default")
+    assert rows(spark, f"SELECT id, v FROM {table}") == [[1, "a"], [2, "b"]]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from lake.capture.debezium.events import Column, Event
+from lake.capture.debezium.events import Column, Event, Statement
 from lake.capture.debezium.files import FileInput
 from lake.capture.debezium.inputs import Arrived, Input
 from lake.capture.debezium.state import DebeziumState, TableState
@@ -12,7 +12,7 @@ from lake.capture.debezium.values import UNAVAILABLE, Placeholder
 from lake.capture.errors import CaptureError
 from lake.capture.raw_table import Row
 from lake.capture.runner import CaptureOptions, Runner, Session
-from lake.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of, text_of_statement
 from lake.protocol.clock import now_ms
 
 _WAIT_SECONDS = 0.5
@@ -128,6 +128,9 @@ class _Session(Session[DebeziumOptions, DebeziumState]):
         if event is None:
             return
         self.state.number += 1
+        if isinstance(event, Statement):
+            self._add_statement(event)
+            return
         self._describe(event)
         is_superseded = event.op == "truncate" and self.state.tables[event.table].is_read_again
         self._add_change(event, event.op, event.before, READ_AGAIN if is_superseded else event.after, 1)
@@ -160,6 +163,14 @@ class _Session(Session[DebeziumOptions, DebeziumState]):
         if known.shape and not _is_read_by(schema, known.shape, columns):
             self._add_change(event, "hold", None, _altered(event.table), -1)
         self._add_change(event, "schema", None, schema.text, 0)
+
+    def _add_statement(self, statement: Statement) -> None:
+        """Writes down a statement for the tables that are captured. It comes by another topic than their rows, so its
+        place among these doesn't say which of them have been changed by it."""
+        for table, change in statement.changes.items():
+            if table in self.state.tables:
+                after = text_of_statement(statement.text, change=change)
+                self._add_row(table, "statement", None, after, None, None, statement.committed_at, 1)
 
     def _add_change(self, event: Event, op: str, before: str | None, after: str | None, ordinal: int) -> None:
         unchanged = None if op in ("schema", "hold") else event.unchanged

@@ -153,6 +153,28 @@ def test_other_columns_and_keys(landing: Landing) -> None:
     assert "KEYS (`id`)" in definition(lake, "public.orders")
 
 
+def test_statements_of_schema_changes(landing: Landing) -> None:
+    def stated(ddl: str, *ids: str, **more: object) -> dict[str, object]:
+        changes = [
+            {"type": "ALTER", "id": each, "table": {"columns": [{"name": "id", "length": 1.5}]}, **more} for each in ids
+        ]
+        return {"source": {"ts_ms": 9}, "ts_ms": 10, "databaseName": "shop", "ddl": ddl, "tableChanges": changes}
+
+    altered = "ALTER TABLE orders ADD x int"
+    landing.write("1.json", order("c", 1, "a"), stated(altered, '"shop"."public"."orders"', '"shop"."public"."others"'))
+    landing.write("1.json", {"schema": {}, "payload": stated("DROP TABLE others", '"public"."others"')})
+    landing.write("1.json", stated("RENAME", '"public"."sold"', previousId='"public"."orders"'), order("c", 2, "b"))
+    assert landing.capture() == {"public.orders": 5}
+    assert [row["op"] for row in landing.raw()] == ["schema", "insert", "statement", "statement", "insert"]
+    first, second = [json.loads(row["after"]) for row in landing.raw() if row["op"] == "statement"]
+    assert first["statement"] == altered
+    assert first["change"]["table"]["columns"] == [{"name": "id", "length": "1.5"}]
+    assert second["change"]["previousId"] == '"public"."orders"'
+    assert landing.raw("public.others") == []
+    query = query_of(landing.client, landing.into, "public.orders")
+    assert [row["id"] for row in typed_rows(landing.client, landing.into, "public.orders", query)] == [1, 2]
+
+
 OTHER_COLUMNS = {
     "renamed": [ID, {**NOTE, "field": "remark"}],
     "dropped": [ID],

@@ -51,6 +51,23 @@ final class Catalogs {
         return (CatalogPlugin) call(manager, "v2SessionCatalog", new Class<?>[0]);
     }
 
+    /**
+     * Whether Spark looks a parsed name up in the session's own catalog: not if it is that of a temporary view, if another
+     * catalog is the current one, or if the name's first part is that of a catalog.
+     */
+    static boolean isOwn(SparkSession session, TableIdentifier name) {
+        Object manager = call(state(session), "catalogManager", new Class<?>[0]);
+        CatalogPlugin current = (CatalogPlugin) call(manager, "currentCatalog", new Class<?>[0]);
+        if (!current.name().equals(sessionCatalog(session).name())) {
+            return false;
+        }
+        if (name.database().isEmpty()) {
+            return !state(session).catalog().isTempView(name);
+        }
+        String database = name.database().get();
+        return !(Boolean) call(manager, "isCatalogRegistered", new Class<?>[] {String.class}, database);
+    }
+
     static scala.collection.Iterator<?> partitionNames(ExternalCatalog catalog, String database, String table) {
         Class<?>[] types = {String.class, String.class, Option.class};
         Object names = call(catalog, "listPartitionNames", types, database, table, Option.empty());

@@ -94,18 +94,21 @@ final class Inserts {
         return identifier == null ? null : LakeTable.ifKeyed(identifier);
     }
 
-    /** What a parsed relation names, null for what no table of the metastore has as its name. */
+    /** What a parsed relation names, null for what no table of the session's own catalog has as its name. */
     private static TableIdentifier identifier(LogicalPlan relation) {
         List<String> name = texts(relation.productElement(0));
-        if (name.size() == 3 && name.get(0).equalsIgnoreCase("spark_catalog")) {
+        boolean isNamed = name.size() == 3 && name.get(0).equalsIgnoreCase("spark_catalog");
+        if (isNamed) {
             name = name.subList(1, 3);
         }
         if (name.isEmpty() || name.size() > 2) {
             return null;
         }
-        return name.size() == 2
-                ? TableIdentifier.apply(name.get(1), Option.apply(name.get(0)))
-                : TableIdentifier.apply(name.get(0));
+        TableIdentifier found =
+                name.size() == 2
+                        ? TableIdentifier.apply(name.get(1), Option.apply(name.get(0)))
+                        : TableIdentifier.apply(name.get(0));
+        return isNamed || Catalogs.isOwn(SparkSession.active(), found) ? found : null;
     }
 
     /**
@@ -193,7 +196,7 @@ final class Inserts {
         return complete.mapChildren(child -> Plans.withRelation(rows, child));
     }
 
-    private static List<String> texts(Object names) {
+    static List<String> texts(Object names) {
         return Plans.elements(names).stream().map(String::valueOf).collect(Collectors.toList());
     }
 }

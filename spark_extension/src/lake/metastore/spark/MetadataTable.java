@@ -11,7 +11,9 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
@@ -261,12 +263,17 @@ final class MetadataTable implements SupportsRead {
         if (!history.matches()) {
             return null;
         }
-        LakeTable table;
+        TableIdentifier name;
         try {
-            table = LakeTable.ifKeyed(parser.parseTableIdentifier(history.group(1)));
+            name = parser.parseTableIdentifier(history.group(1));
         } catch (ParseException error) {
             return null;
         }
+        boolean isOwn =
+                name.catalog().isDefined()
+                        ? name.catalog().get().equalsIgnoreCase("spark_catalog")
+                        : Catalogs.isOwn(SparkSession.active(), name);
+        LakeTable table = isOwn ? LakeTable.ifKeyed(name) : null;
         if (table == null) {
             return null;
         }

@@ -15,8 +15,8 @@ import scala.Option;
 import scala.math.BigInt;
 
 /**
- * What ANALYZE has found of tables. Of keyed tables Spark counts rows as queries see them, but adds up the files in a table's directory: what was
- * published, or nothing. A session that takes this for the size of the rows broadcasts a large table.
+ * What ANALYZE has found of tables. Of keyed tables Spark counts rows as queries see them, but adds up the files in a table's
+ * directory: what was published, or nothing. A session that takes this for the size of the rows broadcasts a large table.
  */
 final class TableStatistics {
     private static final Logger LOG = LoggerFactory.getLogger(TableStatistics.class);

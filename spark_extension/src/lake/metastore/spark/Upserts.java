@@ -62,7 +62,8 @@ final class Upserts {
                         && isOne(merge.productElement(4), "InsertStarAction")
                         && Plans.elements(merge.productElement(5)).isEmpty()
                         && (merge.productArity() < 7 || merge.productElement(6).equals(false));
-        LakeTable table = isWhole ? Inserts.keyed(relation(merge.productElement(0))) : null;
+        LogicalPlan relation = relation(merge.productElement(0));
+        LakeTable table = isWhole && isStrict() ? Inserts.keyed(relation) : null;
         if (table == null || !table.keyed.takesUpdates()) {
             return merge;
         }
@@ -78,7 +79,8 @@ final class Upserts {
         String columns = String.join(", ", Catalogs.quoted(table.schema().fieldNames()));
         String rows = "SELECT " + columns + " FROM lake_given_rows AS " + MERGED;
         try {
-            LogicalPlan insert = parser.parsePlan("INSERT INTO " + table.quotedName() + " SELECT 1");
+            String name = String.join(".", Catalogs.quoted(Inserts.texts(relation.productElement(0)).toArray(new String[0])));
+            LogicalPlan insert = parser.parsePlan("INSERT INTO " + name + " SELECT 1");
             LogicalPlan query = Plans.withRelation(parser.parsePlan(rows), source);
             return insert.mapChildren(child -> query);
         } catch (ParseException error) {
@@ -89,6 +91,12 @@ final class Upserts {
     /** Whether the rows of an INSERT are those of such a MERGE. */
     static boolean isUpsert(LogicalPlan query) {
         return Inserts.isOf(query, MERGED);
+    }
+
+    /** Whether values are assigned by the rules of ANSI or stricter ones, which an INSERT of such tables needs. */
+    private static boolean isStrict() {
+        String policy = SparkSession.active().conf().get("spark.sql.storeAssignmentPolicy", "ANSI");
+        return !policy.equalsIgnoreCase("LEGACY");
     }
 
     /** Whether there is one clause, without a condition. */
