@@ -38,7 +38,7 @@ def constraints_of(rows: HiveRows, key: TableKey, table_id: int) -> SQLAllTableC
     def named(row: Row, column: str | None, field: str) -> dict[str, Any]:
         return {"table_db": key.database, "table_name": key.table, "column_name": column, field: row["CONSTRAINT_NAME"]}
 
-    catalog = {"catName": key.catalog}
+    catalog: dict[str, Any] = {"catName": key.catalog}
     return SQLAllTableConstraints(
         primaryKeys=of(
             _PRIMARY,

@@ -181,7 +181,7 @@ def _driver(url: str) -> tuple[Callable[[], Any], str]:
         port = parts.port
     except ValueError:
         raise SourceFailed(f"{_without_password(url)} names no port") from None
-    options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    options: dict[str, Any] = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     user = unquote(parts.username) if parts.username else None
     password = unquote(parts.password) if parts.password else os.environ.get(PASSWORD)
     database = unquote(parts.path.removeprefix("/"))

@@ -48,7 +48,7 @@ def _data(kind: str, row: Row) -> ColumnStatisticsData:
     }
     sketches = {**common, "histogram": _bits(row.get("HISTOGRAM"))}
     low, high = row["LONG_LOW_VALUE"], row["LONG_HIGH_VALUE"]
-    lengths = {"maxColLen": row["MAX_COL_LEN"] or 0, "avgColLen": float(row["AVG_COL_LEN"] or 0)}
+    lengths: dict[str, Any] = {"maxColLen": row["MAX_COL_LEN"] or 0, "avgColLen": float(row["AVG_COL_LEN"] or 0)}
     if base == "boolean":
         return ColumnStatisticsData(
             booleanStats=BooleanColumnStatsData(

@@ -240,9 +240,9 @@ def bring(tx: Transaction, wanted: HiveObjectPrivilege, *, replace: bool) -> boo
     None: it was there, but the right to pass it on is another one; with `replace` that is as it was there, by now.
     Raises MetaException for an object or a role that isn't there.
     """
-    if wanted.grantInfo is None or not wanted.grantInfo.privilege:
-        raise MetaException("a privilege needs a name")
     info = wanted.grantInfo
+    if info is None or not info.privilege:
+        raise MetaException("a privilege needs a name")
     principal = principal_of(wanted.principalName, wanted.principalType)
     if principal.type == PrincipalType.ROLE:
         check_role(tx, principal.name)
