@@ -167,7 +167,7 @@ class HiveRows:
         except Exception as error:
             if type(error).__module__.split(".")[0] not in ("psycopg2", "pymysql"):
                 raise
-            raise SourceFailed(f"the database {self.place} can't be read: {str(error).strip()}") from None
+            raise SourceFailed(f"the database {self.place} can't be read: {' '.join(str(error).split())}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -193,7 +193,7 @@ def _driver(url: str) -> tuple[Callable[[], Any], str]:
         def connect() -> Any:
             connection = psycopg2.connect(
                 host=options.get("host") or parts.hostname,
-                port=port or _POSTGRES_PORT,
+                port=port or options.get("port") or _POSTGRES_PORT,
                 user=user,
                 password=password,
                 dbname=database,

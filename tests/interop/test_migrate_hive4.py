@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import make_url
 
 from bench.hive4_server import Hive4OnPostgres
+from bench.postgres import LoopbackPostgres
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.errors import UserError
 from lake.protocol.hive import (
@@ -24,25 +24,26 @@ from lake.protocol.hive import (
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.metastore.migration.same_sources import assert_same
 from tests.support import command
-from tests.support.postgres import Postgres
 from tests.support.reference4 import RELEASES
 from tests.support.server import MetastoreServer
 
 
 @pytest.fixture(scope="module", params=sorted(RELEASES))
 def hive(
-    request: pytest.FixtureRequest, postgres: Postgres, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Hive4OnPostgres, str]]:
     directory = tmp_path_factory.mktemp("hive4_on_postgres")
-    with postgres.fresh_database() as url:
+    postgres = LoopbackPostgres(directory / "postgres")
+    try:
+        url = postgres.create("hive")
         try:
-            server = Hive4OnPostgres(
-                directory, make_url(url), directory / "warehouse", RELEASES[request.param], cached=False
-            )
+            server = Hive4OnPostgres(directory, url, directory / "warehouse", RELEASES[request.param], cached=False)
         except UserError as error:
             pytest.skip(str(error))
         with server:
-            yield server, url
+            yield server, url.render_as_string(hide_password=False)
+    finally:
+        postgres.close()
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import make_url
 
 from bench.hive_server import HiveOnPostgres, why_not
+from bench.postgres import LoopbackPostgres
 from lake.protocol.connection.thrift_client import ThriftClient
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.metastore.migration.same_sources import assert_same
 from tests.support import command
-from tests.support.postgres import Postgres
 from tests.support.reference import missing
 from tests.support.server import MetastoreServer
 
@@ -24,11 +24,13 @@ class SmallHive(HiveOnPostgres):
 
 
 @pytest.fixture(scope="module")
-def url(postgres: Postgres) -> Iterator[str]:
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database that Java reaches, too."""
     if (reason := missing() or why_not()) is not None:
         pytest.skip(reason)
-    with postgres.fresh_database() as url:
-        yield url
+    server = LoopbackPostgres(tmp_path_factory.mktemp("hives_postgres") / "data")
+    yield server.create("hive").render_as_string(hide_password=False)
+    server.close()
 
 
 @pytest.fixture(scope="module")
