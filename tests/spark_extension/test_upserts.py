@@ -198,7 +198,7 @@ def other(spark: SparkSession) -> Iterator[str]:
         ".driver": "org.apache.derby.jdbc.EmbeddedDriver",
     }
     for setting, value in settings.items():
-        spark.sql(f"SET spark.sql.catalog.{name}{setting} = {value}")
+        spark.sql(f"SET spark.sql.catalog.{name}{setting} = `{value}`")
     yield name
     spark.sql("USE spark_catalog.default")
 
