@@ -582,7 +582,7 @@ struct ImportRequest {
   8: optional list<hive_metastore.Role> roles
   9: optional list<hive_metastore.RolePrincipalGrant> members
   10: optional list<hive_metastore.HiveObjectPrivilege> grants
-  11: optional bool replace       // what is there and differs becomes as it is in the request; unset: it stays
+  11: optional bool overwrite     // what is there and differs becomes as it is in the request; unset: it stays
 }
 
 // An object that is there, and isn't as the request has it.

@@ -63,11 +63,17 @@ class HiveDatabase:
         if not self._rows.has("TBLS") or not self._rows.has("DBS"):
             raise SourceFailed(f"{self._rows.place} is not the database of a Hive metastore: there is no table TBLS")
         versions = [row["SCHEMA_VERSION"] for row in self._rows.rows("VERSION")]
-        self.version = str(versions[0]) if versions else "?"
+        self.version = str(versions[0]) if versions else self._guessed()
         if not self.version.startswith(SCHEMAS):
             raise SourceFailed(
                 f"{self._rows.place} has the schema {self.version} of Hive; those from 2.3 to 4.1 can be read"
             )
+
+    def _guessed(self) -> str:
+        """The version where none is recorded (hive.metastore.schema.verification=false): by the tables."""
+        if not self._rows.has("CTLGS"):
+            return "2.3"
+        return "4.0" if self._rows.has("DATACONNECTORS") else "3.1"
 
     def remarks(self) -> list[Remark]:
         return []

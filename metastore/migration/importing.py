@@ -265,7 +265,7 @@ class Importer:
             self._progress.add("grants", len(some))
 
     def _request(self, request: ImportRequest) -> ImportRequest:
-        return request.replace(replace=True) if self._replace else request
+        return request.replace(overwrite=True) if self._replace else request
 
     def _bring(self, kind: str, name: str, request: ImportRequest, *, partitions: int = 0) -> bool:
         """Returns whether what the request has is here, if maybe in another form."""

@@ -64,7 +64,7 @@ def test_no_other_place(server: MetastoreServer, tmp_path: Path, name: str) -> N
             lambda: user.lake_import(ImportRequest(databases=[builders.database("x", locationUri=place)])),
             lambda: user.lake_import(ImportRequest(functions=[jar])),
             lambda: user.lake_import(ImportRequest(tables=[builders.table("mine", "x", sd=sd)])),
-            lambda: user.lake_import(ImportRequest(tables=[table.replace(sd=sd)], replace=True)),
+            lambda: user.lake_import(ImportRequest(tables=[table.replace(sd=sd)], overwrite=True)),
             lambda: user.lake_import(ImportRequest(partitions=[builders.partition("mine", "t", "2", location=place)])),
         ]
         for call in calls:

@@ -723,10 +723,10 @@ class ImportHudiResponse(Struct):
 
 
 class ImportRequest(Struct):
-    __slots__ = ('catalogs', 'databases', 'functions', 'tables', 'partitions', 'statistics', 'constraints', 'roles', 'members', 'grants', 'replace', 'unknown')
+    __slots__ = ('catalogs', 'databases', 'functions', 'tables', 'partitions', 'statistics', 'constraints', 'roles', 'members', 'grants', 'overwrite', 'unknown')
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, catalogs: list[Catalog] | None = None, databases: list[Database] | None = None, functions: list[Function] | None = None, tables: list[Table] | None = None, partitions: list[Partition] | None = None, statistics: list[ColumnStatistics] | None = None, constraints: SQLAllTableConstraints | None = None, roles: list[Role] | None = None, members: list[RolePrincipalGrant] | None = None, grants: list[HiveObjectPrivilege] | None = None, replace: bool | None = None) -> None:
+    def __init__(self, catalogs: list[Catalog] | None = None, databases: list[Database] | None = None, functions: list[Function] | None = None, tables: list[Table] | None = None, partitions: list[Partition] | None = None, statistics: list[ColumnStatistics] | None = None, constraints: SQLAllTableConstraints | None = None, roles: list[Role] | None = None, members: list[RolePrincipalGrant] | None = None, grants: list[HiveObjectPrivilege] | None = None, overwrite: bool | None = None) -> None:
         self.catalogs = catalogs
         self.databases = databases
         self.functions = functions
@@ -737,7 +737,7 @@ class ImportRequest(Struct):
         self.roles = roles
         self.members = members
         self.grants = grants
-        self.replace = replace
+        self.overwrite = overwrite
 
 
 class ImportDifference(Struct):
@@ -1206,7 +1206,7 @@ HudiInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11
 ImportHudiRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'location', 11, 'UTF8'), (3, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)), (4, 'instants', 15, (12, [HudiInstant, None], False)), (5, 'folder', 15, (12, [InstantKey, None], False)), (6, 'olderFiles', 13, (11, 'UTF8', 10, None, False)))
 ImportedInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'fresh', 2, None), (5, 'remark', 11, 'UTF8'))
 ImportHudiResponse.thrift_spec = f(None, (1, 'tableAdded', 2, None), (2, 'instants', 15, (12, [ImportedInstant, None], False)), (3, 'position', 10, None))
-ImportRequest.thrift_spec = f(None, (1, 'catalogs', 15, (12, [Catalog, None], False)), (2, 'databases', 15, (12, [Database, None], False)), (3, 'functions', 15, (12, [Function, None], False)), (4, 'tables', 15, (12, [Table, None], False)), (5, 'partitions', 15, (12, [Partition, None], False)), (6, 'statistics', 15, (12, [ColumnStatistics, None], False)), (7, 'constraints', 12, [SQLAllTableConstraints, None]), (8, 'roles', 15, (12, [Role, None], False)), (9, 'members', 15, (12, [RolePrincipalGrant, None], False)), (10, 'grants', 15, (12, [HiveObjectPrivilege, None], False)), (11, 'replace', 2, None))
+ImportRequest.thrift_spec = f(None, (1, 'catalogs', 15, (12, [Catalog, None], False)), (2, 'databases', 15, (12, [Database, None], False)), (3, 'functions', 15, (12, [Function, None], False)), (4, 'tables', 15, (12, [Table, None], False)), (5, 'partitions', 15, (12, [Partition, None], False)), (6, 'statistics', 15, (12, [ColumnStatistics, None], False)), (7, 'constraints', 12, [SQLAllTableConstraints, None]), (8, 'roles', 15, (12, [Role, None], False)), (9, 'members', 15, (12, [RolePrincipalGrant, None], False)), (10, 'grants', 15, (12, [HiveObjectPrivilege, None], False)), (11, 'overwrite', 2, None))
 ImportDifference.thrift_spec = f(None, (1, 'kind', 11, 'UTF8'), (2, 'name', 11, 'UTF8'), (3, 'difference', 11, 'UTF8'), (4, 'replaced', 2, None))
 ImportResponse.thrift_spec = f(None, (1, 'added', 10, None), (2, 'same', 10, None), (3, 'differences', 15, (12, [ImportDifference, None], False)))
 LeaseRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'id', 11, 'UTF8'), (3, 'position', 10, None), (4, 'seconds', 8, None), (5, 'holder', 11, 'UTF8'), (6, 'onwards', 2, None))

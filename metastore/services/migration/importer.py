@@ -45,7 +45,7 @@ class ImportService:
         Raises NoSuchObjectException for a catalog, database, table or partition that has to be there and isn't,
         MetaException, InvalidOperationException for what can't be kept.
         """
-        outcome = Outcome(replace=bool(request.replace))
+        outcome = Outcome(replace=bool(request.overwrite))
         try:
             with self._database.write() as tx:
                 self._bring(tx, request, outcome)

@@ -366,7 +366,7 @@ LAKE = [
 ]
 TABLE_SERVICES = [
     _of("lake_import", lambda db: (ImportRequest(tables=[table(db, "brought")]),)),
-    _of("lake_import", lambda db: (ImportRequest(tables=[table(db, "brought", owner="him")], replace=True),)),
+    _of("lake_import", lambda db: (ImportRequest(tables=[table(db, "brought", owner="him")], overwrite=True),)),
     _of("lake_commit_tables", lambda db: (_commit(db, "m0"),)),
     _of("lake_commit_tables", lambda db: (_commit(db, "m1", "m0"),)),
     _of("lake_lease_snapshot", lambda db: (LeaseRequest(_table(db), "me", seconds=60),)),

@@ -1,5 +1,6 @@
 """Compares two ways of reading one metastore: its rows, and what its server says."""
 
+import json
 from typing import Any
 
 from metastore.migration import canonical
@@ -28,7 +29,8 @@ def assert_same(url: str, uri: str, made: Catalog) -> None:
             assert plain(rows.functions(key)) == plain(server.functions(key))
             assert rows.tables(key) == server.tables(key)
             names = rows.tables(key)
-            assert in_any_order(rows.grants(key, names)) == in_any_order(server.grants(key, names))
+            one, other = (in_any_order(each.grants(key, names)) for each in (rows, server))
+            assert one == other, (one, other)
             for table in made.tables[name]:
                 same_table(rows, server, TableKey("hive", name, table))
         one, other = ([each for each in s.roles() if each.roleName in made.roles] for s in (rows, server))
@@ -44,23 +46,25 @@ def assert_same(url: str, uri: str, made: Catalog) -> None:
 def same_table(rows: HiveDatabase, server: ThriftSource, key: TableKey) -> None:
     one, other = rows.table(key), server.table(key)
     assert one is not None and other is not None
-    assert canonical.of_struct(one.table) == canonical.of_struct(other.table)
+    mine, theirs = canonical.of_struct(one.table), canonical.of_struct(other.table)
+    assert mine == theirs, canonical.differences(mine, theirs)
     for kind in CONSTRAINTS:
         mine, theirs = ([strip(each) for each in getattr(s.constraints, kind) or ()] for s in (one, other))
-        assert mine == theirs
-    assert numbers(one.statistics) == numbers(other.statistics)
+        assert mine == theirs, (mine, theirs)
+    assert numbers(one.statistics) == numbers(other.statistics), key
     names = rows.partition_names(one)
     assert names == server.partition_names(other)
     by_values = [
         sorted(plain(source.partitions(parts, names)), key=lambda each: each["values"])
         for source, parts in ((rows, one), (server, other))
     ]
-    assert by_values[0] == by_values[1]
+    for mine, theirs in zip(*by_values, strict=True):
+        assert mine == theirs, canonical.differences(mine, theirs)
     assert numbers(rows.partition_statistics(one, names)) == numbers(server.partition_statistics(other, names))
 
 
 def in_any_order(some: list[Any]) -> list[str]:
-    return sorted(map(repr, plain(some)))
+    return sorted(json.dumps(each, sort_keys=True) for each in plain(some))
 
 
 def plain(some: list[Any]) -> list[Any]:

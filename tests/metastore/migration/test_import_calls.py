@@ -125,7 +125,7 @@ def test_what_differs_stays_until_it_is_to_be_replaced(client: ThriftClient, db:
     assert "parameters.new: here None, there '1'" in answer.differences[0].difference
     number = client.get_table(db, "t").id
     assert client.get_partition(db, "t", ["1"]).sd.location == f"{PLACE}/{db}/t/dt=1"
-    answer = client.lake_import(changed.replace(replace=True))
+    answer = client.lake_import(changed.replace(overwrite=True))
     assert outcome(answer) == (0, 1, 2)
     assert all(each.replaced for each in answer.differences)
     got = client.get_table(db, "t")
@@ -138,7 +138,7 @@ def test_partitions_stay_where_they_are_if_their_table_is_moved(client: ThriftCl
     client.lake_import(ImportRequest(tables=[table(db)], partitions=[partition(db, "1")]))
     moved = table(db)
     moved.sd.location = "s3a://new/t"
-    client.lake_import(ImportRequest(tables=[moved], replace=True))
+    client.lake_import(ImportRequest(tables=[moved], overwrite=True))
     assert client.get_table(db, "t").sd.location == "s3a://new/t"
     assert client.get_partition(db, "t", ["1"]).sd.location == f"{PLACE}/{db}/t/dt=1"
 
