@@ -128,7 +128,7 @@ def _print(found: "list[Decided]", *, as_json: bool) -> None:
 @policy_option
 @json_option
 def approve(into: str, uri: str, table: str, at: str, policy: Path | None, as_json: bool) -> None:
-    """Let typed tables get the changes of a table at a position.
+    """Let typed tables get a change.
 
     Who may alter the raw table may decide. Of several held changes of a table the first one is decided first.
 
@@ -147,7 +147,7 @@ def approve(into: str, uri: str, table: str, at: str, policy: Path | None, as_js
 @policy_option
 @json_option
 def reject(into: str, uri: str, table: str, at: str, policy: Path | None, as_json: bool) -> None:
-    """Let typed tables go without the changes of a table at a position: new columns are left out.
+    """Let typed tables go without new columns.
 
     Who may alter the raw table may decide. Of several held changes of a table the first one is decided first.
 
