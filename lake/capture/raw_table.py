@@ -41,6 +41,9 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
+DECISIONS: Final = "capture.schema-changes.decided"
+"""The table's property that says what was decided on changes of the source's tables."""
+
 COLUMNS: Final = (
     (
         "op",
@@ -122,7 +125,11 @@ class RawTable:
                 serdeInfo=SerDeInfo(serializationLib=_SERDE),
             ),
             # Its partitions are never complete: only who asks for uncommitted ones reads it.
-            parameters={"partition.commit.mode": "manual", "comment": "changes of a database, by metastore capture"},
+            parameters={
+                "partition.commit.mode": "manual",
+                "comment": "changes of a database, by metastore capture",
+                DECISIONS: "{}",
+            },
         )
         with suppress(AlreadyExistsException):
             self.client.call(lambda client: client.create_table(table))

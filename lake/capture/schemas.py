@@ -105,8 +105,9 @@ def _form(before: str, compared: str) -> str:
 def text_of_statement(text: str, renamed: Mapping[str, str] | None = None, **more: object) -> str:
     """The text of a `statement` row: what the source ran that changed a table's definition.
 
-    `renamed`: columns that got another name, by the one before. `more`: what else the source says of it.
+    `renamed`: columns that got another name, by the one before; None if the text wasn't looked at. `more`: what else
+    the source says of it.
     """
     kept = text[:MAX_STATEMENT]
-    found = {"statement": kept, "renamed": dict(renamed or {}), **more}
+    found = {"statement": kept, **({} if renamed is None else {"renamed": dict(renamed)}), **more}
     return json.dumps(found if kept == text else {**found, "is_cut": True}, ensure_ascii=False)

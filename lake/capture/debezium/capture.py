@@ -16,6 +16,7 @@ from lake.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of,
 from lake.protocol.clock import now_ms
 
 _WAIT_SECONDS = 0.5
+_MAX_EARLIER = 8  # columns of a table before, of which late messages are known
 _MAX_TABLES = 10_000  # the state of each is in every instant
 
 
@@ -135,7 +136,7 @@ class _Session(Session[DebeziumOptions, DebeziumState]):
         is_superseded = event.op == "truncate" and self.state.tables[event.table].is_read_again
         self._add_change(event, event.op, event.before, READ_AGAIN if is_superseded else event.after, 1)
         if event.op == "truncate":  # its rows may have any columns from here on
-            self.state.advance(event.table, shape="")
+            self.state.advance(event.table, shape="", earlier=())
             self._columns.pop(event.table, None)
         self.state.tables[event.table] = self.state.tables[event.table].after(event.sent_at, event.follows)
         self._last_commit_time = event.committed_at
@@ -151,17 +152,22 @@ class _Session(Session[DebeziumOptions, DebeziumState]):
         columns = tuple(each._replace(key=each.name in key) for each in event.columns)
         if not columns or event.op == "truncate" or self._columns.get(event.table) == columns:
             return
-        self._columns[event.table] = columns
         if missing := [each for each in key if each not in {column.name for column in columns}]:
             raise CaptureError(f"{event.table} has no column {missing[0]}, which is said to be in its key")
         schema = schema_of(
             DescribedColumn(each.name, each.type, each.source_type, each.key, each.large) for each in columns
         )
+        if known.is_late(schema.form, event.committed_at):
+            return
+        self._columns[event.table] = columns
         if schema.form == known.shape:
             return
-        self.state.advance(event.table, key=key, shape=schema.form)
-        if known.shape and not _is_read_by(schema, known.shape, columns):
+        earlier: tuple[tuple[str, int], ...] = ()
+        if known.shape and _is_read_by(schema, known.shape, columns):
+            earlier = (*known.earlier, (known.shape, event.committed_at))[-_MAX_EARLIER:]
+        elif known.shape:
             self._add_change(event, "hold", None, _altered(event.table), -1)
+        self.state.advance(event.table, key=key, shape=schema.form, earlier=earlier)
         self._add_change(event, "schema", None, schema.text, 0)
 
     def _add_statement(self, statement: Statement) -> None:

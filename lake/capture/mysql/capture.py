@@ -236,7 +236,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
     def _state(self, stated: Stated) -> None:
         """Writes down what the source ran, behind what that did to tables."""
         for each in sorted(self._touched):
-            self._emit(each, "statement", None, text_of_statement(stated.text, stated.renamed.get(each)))
+            self._emit(each, "statement", None, text_of_statement(stated.text, stated.renamed.get(each, {})))
         self._touched.clear()
 
     def _widen(self, name: str) -> None:

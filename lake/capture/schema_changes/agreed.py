@@ -4,10 +4,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lake.capture.errors import CaptureError
-from lake.capture.schema_changes.model import Action, Kind, SchemaChange
+from lake.capture.schema_changes.model import ADDS, Action, Kind, SchemaChange
 from lake.capture.schema_changes.policy import FILE, Decision, Policy
-
-_ADDS = (Kind.ADD, Kind.ADD_FILLED)
 
 
 class Decided(NamedTuple):
@@ -35,7 +33,7 @@ def columns_without(changes: Iterable[Decided]) -> frozenset[str]:
     left_out: set[str] = set()
     for change, decision in changes:
         difference = change.difference
-        if decision.action is Action.HOLD and difference.kind not in _ADDS:
+        if decision.action is Action.HOLD and difference.kind not in ADDS:
             raise CaptureError(
                 f"a change of {change.table} is held ({decision.why}): {difference.said}, at {change.at}; decide on it"
                 f" in {FILE}"
@@ -45,6 +43,6 @@ def columns_without(changes: Iterable[Decided]) -> frozenset[str]:
             left_out.discard(difference.old.name)
             if difference.kind is Kind.RENAME and was_left_out and difference.new is not None:
                 left_out.add(difference.new.name)
-        if difference.kind in _ADDS and difference.new is not None and decision.action is not Action.APPLY:
+        if difference.kind in ADDS and difference.new is not None and decision.action is not Action.APPLY:
             left_out.add(difference.new.name)
     return frozenset(left_out)

@@ -13,7 +13,8 @@ class Cause:
     """What is known of a change beside the columns.
 
     `statements`: what the source ran, in order, each with the columns that it renames. `is_read_again`: the table's
-    rows are read again, so older rows may have other values. `tells_all`: `statements` are all there were.
+    rows are read again, so older rows may have other values. `tells_all`: `statements` say of each column that was
+    renamed.
     """
 
     statements: Sequence[tuple[str, Mapping[str, str]]] = ()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
 from typing import Any
@@ -67,6 +68,7 @@ class _History:
         """Begins with what may lead to the next change."""
         self._begun: Mapping[str, Any] | None = None
         self._statements: list[tuple[str, Mapping[str, str]]] = []
+        self._tells_all = True
         self._is_read_again = False
         self._is_emptied = False
         self._held: str | None = None
@@ -83,6 +85,7 @@ class _History:
         if row["op"] == "statement":
             said = json.loads(row["after"])
             self._statements.append((said["statement"], said.get("renamed", {})))
+            self._tells_all = self._tells_all and "renamed" in said and _is_alteration(said["statement"])
         elif row["op"] == "hold":
             self._held = row["after"]
         elif row["after"] is not None or row["ordinal"] == WHOLE_ORDINAL:
@@ -90,17 +93,17 @@ class _History:
         else:
             self._is_emptied = True
             yield self._change(row, Difference(Kind.TRUNCATE, "all rows were removed"))
+            return
         self._begun = self._begun or row
 
     def _described(self, row: Mapping[str, Any]) -> Iterator[SchemaChange]:
         before, columns = self._columns, _columns(row["after"])
         self._columns = columns
         if before is not None:
-            # What a statement says counts where all are kept: for sources whose log has them.
             cause = Cause(
                 self._statements,
                 is_read_again=(self._is_read_again and not self._is_emptied) or self._held is not None,
-                tells_all=bool(self._statements),
+                tells_all=bool(self._statements) and self._tells_all,
             )
             yield from (self._change(self._begun or row, each) for each in self._found(before, columns, cause, row))
         self._epoch = row["epoch"]
@@ -114,7 +117,8 @@ class _History:
         if self._held is not None:
             return [Difference(Kind.UNKNOWN, self._held)] if is_of_rows else found
         # All tables are read again in a new epoch; and MariaDB's that others change by foreign keys, over and over.
-        if is_of_rows and (row["epoch"] != self._epoch or not (cause.statements or columns[0].number)):
+        is_known = cause.statements or any(each.number for each in columns)
+        if is_of_rows and (row["epoch"] != self._epoch or not is_known):
             return []
         return found
 
@@ -125,6 +129,15 @@ class _History:
         since = row["committed_at"]
         since = since if since.tzinfo is not None else since.replace(tzinfo=UTC)
         return SchemaChange(self._table, _position(row), since, difference, said, self._held)
+
+
+def _is_alteration(text: str) -> bool:
+    """Whether a statement changes a table that stays the same one: none is made again by the name, or gets it."""
+    return _ALTERATION.match(text) is not None and _NAMING.search(text) is None
+
+
+_ALTERATION = re.compile(r"\s*(?:ALTER|TRUNCATE)\b", re.IGNORECASE)
+_NAMING = re.compile(r"\bRENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)", re.IGNORECASE)
 
 
 def _columns(text: str) -> list[Column]:

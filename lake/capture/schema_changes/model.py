@@ -42,6 +42,10 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
+ADDS = frozenset({Kind.ADD, Kind.ADD_FILLED})
+"""Kinds of changes without which typed tables can go on."""
+
+
 class Action(StrEnum):
     """What is to become of a change."""
 
@@ -50,7 +54,7 @@ class Action(StrEnum):
     HOLD = "hold"
     """It waits for somebody to decide."""
     IGNORE = "ignore"
-    """Typed tables don't get it, and nobody has to decide."""
+    """Nobody has to decide. Typed tables don't get a new column; they get any other change."""
 
 
 class Position(NamedTuple):

@@ -7,7 +7,9 @@ from thrift.Thrift import TException
 
 from lake.capture import metrics
 from lake.capture.alarms import alarm
+from lake.capture.errors import CaptureError
 from lake.capture.schema_changes.agreed import decided
+from lake.capture.schema_changes.decisions import with_decisions
 from lake.capture.schema_changes.history import changes_of
 from lake.capture.schema_changes.model import Action
 from lake.capture.schema_changes.policy import Policy
@@ -31,8 +33,9 @@ class Watch:
         """
         for table in sorted(tables):
             try:
-                found = decided(changes_of(self._lake, table), self._policy)
-            except (TException, OSError) as error:
+                policy = with_decisions(self._policy, self._lake)
+                found = decided(changes_of(self._lake, table), policy)
+            except (CaptureError, TException, OSError) as error:
                 logger.warning("the changes of %s can't be listed: %s", table, error)
                 continue
             waiting = [each for each in found if each.decision.action is Action.HOLD]

@@ -14,6 +14,7 @@ from lake.protocol.errors import UserError
 if TYPE_CHECKING:
     from lake.capture.schema_changes.agreed import Decided
     from lake.capture.schema_changes.policy import Policy
+    from lake.tables.lake import LakeClient
 
 
 @click.group(cls=Group)
@@ -47,24 +48,33 @@ def policy_of(path: Path | None) -> "Policy":
 
 def changes_of_tables(uri: str, into: str, tables: tuple[str, ...], policy: "Policy") -> "list[Decided]":
     """The changes of some tables in a raw table, none for all, and what a policy says of them. Raises UserError."""
-    from lake.capture.any_state import any_state
-    from lake.capture.raw_table import RawTable
     from lake.capture.schema_changes.agreed import decided
+    from lake.capture.schema_changes.decisions import with_decisions
     from lake.capture.schema_changes.history import changes_of
-    from lake.protocol.hive import NoSuchObjectException
     from lake.tables.lake import LakeClient
 
     with connect(uri), LakeClient(uri) as client:
-        try:
-            state = RawTable(client, into).latest(any_state)
-        except NoSuchObjectException:
-            state = None
-        if state is None:
-            raise UserError(f"nothing was captured into {into}")
-        if unknown := [each for each in tables if each not in state.tables]:
-            raise UserError(f"{into} has no table {unknown[0]}")
+        named = _tables(client, into, tables)
         lake = client.table(into)
-        return [one for each in tables or sorted(state.tables) for one in decided(changes_of(lake, each), policy)]
+        known = with_decisions(policy, lake)
+        return [one for each in named for one in decided(changes_of(lake, each), known)]
+
+
+def _tables(client: "LakeClient", into: str, tables: tuple[str, ...]) -> list[str]:
+    """The tables in a raw table, or those that are named of them. Raises UserError."""
+    from lake.capture.any_state import any_state
+    from lake.capture.raw_table import RawTable
+    from lake.protocol.hive import NoSuchObjectException
+
+    try:
+        state = RawTable(client, into).latest(any_state)
+    except NoSuchObjectException:
+        state = None
+    if state is None:
+        raise UserError(f"nothing was captured into {into}")
+    if unknown := [each for each in tables if each not in state.tables]:
+        raise UserError(f"{into} has no table {unknown[0]}")
+    return [*tables] or sorted(state.tables)
 
 
 @schema_changes.command("list")
@@ -86,6 +96,10 @@ def list_changes(
     """
     rules = policy_of(policy)
     found = changes_of_tables(uri, ".".join(table_parts(into)), tables, rules)
+    _print([each for each in found if shows_all or each.decision.action == "hold"], as_json=as_json)
+
+
+def _print(found: "list[Decided]", *, as_json: bool) -> None:
     listed = [
         {
             "table": change.table,
@@ -98,10 +112,60 @@ def list_changes(
             "statement": change.statement,
         }
         for change, decision in found
-        if shows_all or decision.action == "hold"
     ]
     if as_json:
         print_json({"changes": listed})
         return
     columns = ("table", "at", "since", "kind", "change", "action", "why")
     print_list("change", columns, [[each[name] for name in columns] for each in listed])
+
+
+@schema_changes.command()
+@click.option("--into", required=True, metavar="DATABASE.TABLE", help="The raw table.")
+@uri_option
+@click.option("--table", required=True, metavar="SCHEMA.TABLE", help="The table that has changed.")
+@click.option("--at", required=True, metavar="POSITION", help="The position of the change, as `list` prints it.")
+@policy_option
+@json_option
+def approve(into: str, uri: str, table: str, at: str, policy: Path | None, as_json: bool) -> None:
+    """Let typed tables get a change.
+
+    Who may alter the raw table may decide. Of several held changes of a table the first one is decided first.
+
+    \b
+    Example:
+      metastore schema-changes approve --into raw.shop --table public.orders --at 1.28190544.1
+    """
+    _decide(into, uri, table, at, policy, "apply", as_json=as_json)
+
+
+@schema_changes.command()
+@click.option("--into", required=True, metavar="DATABASE.TABLE", help="The raw table.")
+@uri_option
+@click.option("--table", required=True, metavar="SCHEMA.TABLE", help="The table that has changed.")
+@click.option("--at", required=True, metavar="POSITION", help="The position of the change, as `list` prints it.")
+@policy_option
+@json_option
+def reject(into: str, uri: str, table: str, at: str, policy: Path | None, as_json: bool) -> None:
+    """Let typed tables go without new columns.
+
+    Who may alter the raw table may decide. Of several held changes of a table the first one is decided first.
+
+    \b
+    Example:
+      metastore schema-changes reject --into raw.shop --table public.orders --at 1.28190544.1
+    """
+    _decide(into, uri, table, at, policy, "ignore", as_json=as_json)
+
+
+def _decide(into: str, uri: str, table: str, at: str, policy: Path | None, action: str, *, as_json: bool) -> None:
+    rules = policy_of(policy)
+    from lake.capture.schema_changes.decisions import decide
+    from lake.capture.schema_changes.model import Action
+    from lake.tables.lake import LakeClient
+
+    name = ".".join(table_parts(into))
+    with connect(uri), LakeClient(uri) as client:
+        _tables(client, name, (table,))
+        found = decide(client.table(name), rules, table, at, Action(action))
+    _print(found, as_json=as_json)

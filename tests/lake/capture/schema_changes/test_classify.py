@@ -191,6 +191,23 @@ def test_what_blocks_a_table_counts_until_its_rows_are_gone() -> None:
     assert [each.blocked for each in changes_in("shop.t", raw(*rows, ("truncate", None)))] == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        (statement("ALTER TABLE t DROP b, ADD d INT"), [K.DROP, K.ADD]),
+        (statement("alter table t RENAME COLUMN b TO d", b="d"), [K.RENAME]),
+        (statement("RENAME TABLE t TO _t_old, _t_gho TO t"), [K.UNCLEAR]),
+        (statement("ALTER TABLE u RENAME TO t"), [K.UNCLEAR]),
+        (statement("DROP TABLE t"), [K.UNCLEAR]),
+        (statement("/* hm */ ALTER TABLE t DROP b, ADD d INT"), [K.UNCLEAR]),
+        (("statement", json.dumps({"statement": "ALTER TABLE t CHANGE b d INT"})), [K.UNCLEAR]),  # Debezium's
+    ],
+)
+def test_what_statements_say_for_certain(row: tuple[str, str], found: list[Kind]) -> None:
+    rows = raw(schema("id", "b"), row, schema("id", "d"))
+    assert [each.difference.kind for each in changes_in("shop.t", rows)] == found
+
+
 def test_a_new_epoch_is_no_change() -> None:
     rows = raw(schema("id"), statement("ALTER TABLE t FORCE"), ("truncate", "again"), schema("id"))
     assert changes_in("shop.t", [*rows[:1], *(each | {"epoch": 2} for each in rows[2:])]) == []

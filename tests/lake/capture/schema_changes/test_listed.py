@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
+from lake.capture.schema_changes import decisions
 from lake.capture.schema_changes.history import changes_of
-from lake.capture.schema_changes.model import Kind
+from lake.capture.schema_changes.model import Action, Kind
+from lake.capture.schema_changes.policy import Policy
 from lake.cli import main
 from tests.lake.capture.shop import Source
 from tests.lake.capture.test_commands import invoke
@@ -145,3 +147,64 @@ def test_a_capture_warns_of_what_is_held(
     policy.write_text("rules: [{action: apply}]")
     assert capture() == []
     assert held() == 0
+
+
+def test_decisions(source: Source, metastore_server: MetastoreServer, tmp_path: Path) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int, b text); INSERT INTO t VALUES (1, 10, 'x')")
+    source.capture()
+    for number, alteration in enumerate(("RENAME a TO c", "ADD email text", "ALTER b TYPE int USING 5"), 2):
+        source.run(f"ALTER TABLE t {alteration}; INSERT INTO t (id) VALUES ({number})")
+        source.capture()
+    to = ("--into", source.into, "--uri", metastore_server.uri)
+
+    def held() -> list[str]:
+        return [each["at"] for each in json.loads(run("list", *to, "--json"))["changes"]]
+
+    rename, added, typed = held()
+    decided = (*to, "--table", "public.t", "--at")
+    assert f"an earlier change of public.t is held, at {rename}" in run("approve", *decided, added, code=1)
+    assert "only a new column can be left out" in run("reject", *decided, rename, code=1)
+    assert "has no change at 1.2.3" in run("approve", *decided, "1.2.3", code=1)
+    assert json.loads(run("approve", *decided, rename, "--json"))["changes"][0]["action"] == "apply"
+    assert held() == [added, typed]
+    run("reject", *decided, added)
+    policy = tmp_path / "schema-changes.yml"
+    policy.write_text("")
+    definitions = ("definitions", *to, "--table", "public.t", "--policy", str(policy))
+    assert "b: text became integer" in invoke(*definitions, code=1)
+    run("approve", *decided, typed)
+    run("approve", *decided, typed)
+    printed = invoke(*definitions)
+    assert "`c` int, `b` int" in printed
+    assert "email" not in printed
+    assert held() == []
+    policy.write_text(f"decided: [{{table: public.t, at: {added}, action: apply}}]")
+    assert "email" in invoke(*definitions)
+    refused = run("reject", *decided, added, "--policy", str(policy), code=1)
+    assert "the policy's file decides on the change" in refused
+    source.capture()
+    assert held() == [], "a capture leaves them alone"
+
+
+def test_two_who_decide_at_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY)")
+    source.run("INSERT INTO t VALUES (1); INSERT INTO u VALUES (1)")
+    source.capture()
+    source.run("ALTER TABLE t ADD email text; ALTER TABLE u ADD email text")
+    source.run("INSERT INTO t VALUES (2, 'a'); INSERT INTO u VALUES (2, 'a')")
+    source.capture()
+    lake = source.client.table(source.into)
+    first, second = (str(changes_of(lake, each)[0].at) for each in ("public.t", "public.u"))
+    kept = decisions.keep_property
+
+    def late(*args: object) -> None:
+        monkeypatch.setattr(decisions, "keep_property", kept)
+        decisions.decide(lake, Policy(), "public.u", second, Action.APPLY)
+        kept(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(decisions, "keep_property", late)
+    decisions.decide(lake, Policy(), "public.t", first, Action.IGNORE)
+    assert decisions.with_decisions(Policy(), lake).decided == {
+        ("public.t", first): Action.IGNORE,
+        ("public.u", second): Action.APPLY,
+    }
