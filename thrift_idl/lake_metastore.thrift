@@ -566,6 +566,39 @@ struct ImportHudiResponse {
   3: required i64 position
 }
 
+// ---- the way over from another metastore ---------------------------------------------------------------------------
+
+// Objects of another metastore, as they are kept there. All that a request brings is one transaction, in the order of the
+// fields: names that an object refers to may be of the same request. Times, owners, parameters and bit vectors are kept.
+// No directory is made, and none is looked into.
+struct ImportRequest {
+  1: optional list<hive_metastore.Catalog> catalogs
+  2: optional list<hive_metastore.Database> databases
+  3: optional list<hive_metastore.Function> functions
+  4: optional list<hive_metastore.Table> tables
+  5: optional list<hive_metastore.Partition> partitions
+  6: optional list<hive_metastore.ColumnStatistics> statistics   // of tables, and of partitions by their names
+  7: optional hive_metastore.SQLAllTableConstraints constraints  // all columns of a constraint in one request
+  8: optional list<hive_metastore.Role> roles
+  9: optional list<hive_metastore.RolePrincipalGrant> members
+  10: optional list<hive_metastore.HiveObjectPrivilege> grants
+  11: optional bool overwrite     // what is there and differs becomes as it is in the request; unset: it stays
+}
+
+// An object that is there, and isn't as the request has it.
+struct ImportDifference {
+  1: required string kind         // catalog, database, function, table, partition, statistics, constraint, role, member, grant
+  2: required string name
+  3: required string difference   // what differs, in words
+  4: required bool replaced       // whether it is as in the request by now
+}
+
+struct ImportResponse {
+  1: required i64 added
+  2: required i64 same            // were there already
+  3: required list<ImportDifference> differences
+}
+
 // ---- readers' leases ---------------------------------------------------------------------------------------------
 //
 // A lease keeps the files of a snapshot from cleans until it expires, by Postgres' clock. Who reads for longer renews it
@@ -978,6 +1011,11 @@ service LakeMetastore {
   // Has the server itself look into the folder of the table that lies there, as its commit callback does; several tables
   // may, then the name decides.
   ImportHudiResponse lake_refresh_hudi(1: string location, 2: string name)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+
+  // Keeps objects of another metastore as they are there. It may be repeated: what is there already stays as it is.
+  ImportResponse lake_import(1: ImportRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
 

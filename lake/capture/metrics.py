@@ -10,3 +10,6 @@ RETAINED_BYTES = Gauge("capture_slot_retained_bytes", "Log that the source keeps
 LAG_SECONDS = Gauge("capture_lag_seconds", "From a commit in the source to that of its rows here, of the latest batch.")
 TROUBLED_TABLES = Gauge("capture_troubled_tables", "Tables whose rows can't be read.")
 REREADS = Counter("capture_tables_read_again", "Tables that are read again, since their definition changed.")
+HELD_CHANGES = Gauge(
+    "capture_held_schema_changes", "Changes of a table's definition that wait for a decision.", ["table"]
+)

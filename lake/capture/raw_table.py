@@ -41,10 +41,17 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
+DECISIONS: Final = "capture.schema-changes.decided"
+"""The table's property that says what was decided on changes of the source's tables."""
+
 COLUMNS: Final = (
-    ("op", "string", "insert, update, delete, truncate, read (by a snapshot), schema, incomplete, complete or hold"),
+    (
+        "op",
+        "string",
+        "insert, update, delete, truncate, read (by a snapshot), schema, statement, incomplete, complete or hold",
+    ),
     ("before", "string", "the row before, or its key alone, as JSON"),
-    ("after", "string", "the row after, as JSON; of schema the columns"),
+    ("after", "string", "the row after, as JSON; of schema the columns, of statement its text"),
     ("unchanged", "array<string>", "columns that are missing in after, because the update left them alone"),
     ("transaction_id", "bigint", "the transaction's number in the source"),
     ("committed_at", "timestamp", "when it was committed"),
@@ -118,7 +125,11 @@ class RawTable:
                 serdeInfo=SerDeInfo(serializationLib=_SERDE),
             ),
             # Its partitions are never complete: only who asks for uncommitted ones reads it.
-            parameters={"partition.commit.mode": "manual", "comment": "changes of a database, by metastore capture"},
+            parameters={
+                "partition.commit.mode": "manual",
+                "comment": "changes of a database, by metastore capture",
+                DECISIONS: "{}",
+            },
         )
         with suppress(AlreadyExistsException):
             self.client.call(lambda client: client.create_table(table))

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
@@ -73,6 +73,8 @@ class Runner(ABC, Generic[OptionsT, StateT]):
         """Called with the name of each step, for tests that kill the process there."""
         self.on_commit: Callable[[StateT], None] = _nothing
         """Called after each batch."""
+        self.on_defined: Callable[[Collection[str]], None] = _nothing
+        """Called after a batch that says how tables are defined, with their names."""
 
     def stop(self) -> None:
         """Lets `run` end soon, after what has come is written. May be called by a signal handler."""
@@ -129,6 +131,7 @@ class Session(Closing, Generic[OptionsT, StateT]):
         self._batch: Batch | None = None
         self._batch_due = 0.0
         self._rows: dict[str, int] = {}
+        self._defined: set[str] = set()
         self._last_commit_time = 0
 
     @abstractmethod
@@ -150,6 +153,8 @@ class Session(Closing, Generic[OptionsT, StateT]):
     def _add(self, table: str, row: Row) -> None:
         self._begin_batch().add(table, row)
         self._rows[table] = self._rows.get(table, 0) + 1
+        if row.op in ("schema", "hold"):
+            self._defined.add(table)
 
     @property
     def _is_due(self) -> bool:
@@ -174,6 +179,9 @@ class Session(Closing, Generic[OptionsT, StateT]):
             metrics.LAG_SECONDS.set(max(0.0, time.time() - self._last_commit_time / 1e6))
         self._completed()
         self._capture.on_commit(self.state)
+        if self._defined:
+            self._capture.on_defined(self._defined)
+            self._defined.clear()
 
     def _completed(self) -> None:
         """Called when a batch is in the raw table."""

@@ -7,11 +7,17 @@ source has now. Then the table is read again, or a `hold` row says that it can't
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 READ_AGAIN = "the table is read again: what it had before counts until that is complete"
 """`after` of the `truncate` row with which a table begins to be read again. A `complete` row says that it is done."""
+
+WHOLE_ORDINAL = -1
+"""The place of a `truncate` row before rows that are read as a whole: nothing was emptied at the source."""
+
+MAX_STATEMENT = 64 << 10
+"""Characters of a statement that are kept."""
 
 INCOMPLETE = "rows are read again of which the log doesn't bring all values"
 """`after` of an `incomplete` row. The rows after it count once a `complete` row says that nothing is missing."""
@@ -23,7 +29,8 @@ class DescribedColumn:
 
     `type`: Spark's. `source_type`: as the source writes it. `in_key`: part of the key that identifies rows. `large`:
     updates may leave its value out. `values_of`: names the type for comparison, where two types of the source hold the
-    same values; by default `source_type`.
+    same values; by default `source_type`. `number`: the source's own for the column, which no other of the table ever
+    gets; None if it isn't known. It isn't compared.
     """
 
     name: str
@@ -32,6 +39,7 @@ class DescribedColumn:
     in_key: bool
     large: bool
     values_of: str | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,23 @@ class Schema:
         """Whether the columns are those of a fingerprint, and perhaps others after them."""
         return form == self.form or form in self.forms
 
+    def follows(self, shape: str) -> bool:
+        """Whether rows of a widened shape may be followed by rows with these columns."""
+        return shape.startswith(_WIDENED) and self.continues(unwidened(shape))
+
+
+_WIDENED = "+"
+
+
+def widened(form: str) -> str:
+    """The shape of a table to which a statement has added columns that no row has brought yet."""
+    return _WIDENED + unwidened(form)
+
+
+def unwidened(shape: str) -> str:
+    """The fingerprint of the columns that a table's rows had."""
+    return shape.removeprefix(_WIDENED)
+
 
 def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
     """The schema that some columns make, in their order."""
@@ -67,6 +92,7 @@ def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
                 "key": each.in_key,
                 "large": each.large,
                 "form": forms[-1],
+                **({} if each.number is None else {"number": each.number}),
             }
         )
     return Schema(json.dumps(described, ensure_ascii=False), tuple(forms))
@@ -74,3 +100,14 @@ def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
 
 def _form(before: str, compared: str) -> str:
     return hashlib.sha256(f"{before} {compared}".encode()).hexdigest()[:16]
+
+
+def text_of_statement(text: str, renamed: Mapping[str, str] | None = None, **more: object) -> str:
+    """The text of a `statement` row: what the source ran that changed a table's definition.
+
+    `renamed`: columns that got another name, by the one before; None if the text wasn't looked at. `more`: what else
+    the source says of it.
+    """
+    kept = text[:MAX_STATEMENT]
+    found = {"statement": kept, **({} if renamed is None else {"renamed": dict(renamed)}), **more}
+    return json.dumps(found if kept == text else {**found, "is_cut": True}, ensure_ascii=False)

@@ -96,13 +96,13 @@ class Phase(StrEnum):
 class TableProgress:
     """How far a table of a database has come.
 
-    `oid`: pg_class's, by which a table that was made again is known. `membership`: as of the source's table; 0 if it
-    isn't known, -1 while the publication doesn't have the table. `key` and `after`: the columns by which chunks are
-    read, and their values in the last row read. `rows`: read so far. `start_lsn`: changes with earlier commits don't
-    count. `shape`: a fingerprint of the columns that were last written down, empty if none were since the table was
-    emptied. `layout`: by which the rows were read; None if none were read. `is_read_again`: what the raw table had
-    before counts until all rows are read. `is_incomplete`: the raw table has an `incomplete` row, and nothing after it
-    counts until all rows, and those of `rereads`, are read.
+    `oid`: pg_class's, by which a table that was made again is known. `membership`: as of the source's table; 0 if
+    it isn't known, -1 while the publication doesn't have the table. `key` and `after`: the columns by which chunks
+    are read, and their values in the last row read. `rows`: read so far. `start_lsn`: changes with earlier commits
+    don't count. `shape`: a fingerprint of the columns that were last written down, empty if none were since the
+    table was emptied, `widened` if others may follow them. `layout`: by which the rows were read; None if none were
+    read. `is_read_again`: what the raw table had before counts until all rows are read. `is_incomplete`: the raw
+    table has an `incomplete` row, and nothing after it counts until all rows, and those of `rereads`, are read.
     """
 
     oid: int

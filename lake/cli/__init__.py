@@ -21,6 +21,7 @@ class _Subcommand(NamedTuple):
 _SUBCOMMANDS = {
     "serve": _Subcommand("Run the metastore server."),
     "federate": _Subcommand("Run one interface over several metastores."),
+    "migrate": _Subcommand("Come over from another metastore."),
     "status": _Subcommand("Show the state of a running server.", "status"),
     "tables": _Subcommand("List tables, or show one.", "tables"),
     "partitions": _Subcommand("List, commit, reopen and check partitions.", "partitions"),
@@ -31,6 +32,7 @@ _SUBCOMMANDS = {
     "events": _Subcommand("Follow changes; manage groups and dead letters.", "events"),
     "outlets": _Subcommand("Deliver events to streams, webhooks and listeners."),
     "capture": _Subcommand("Capture the changes of a database into a raw table.", "capture"),
+    "schema-changes": _Subcommand("List how captured tables have changed, and what is held.", "schema_changes"),
     "pipeline": _Subcommand("Compute layers of tables from what has changed.", "pipeline"),
     "grants": _Subcommand("Show, give and take privileges.", "grants"),
     "roles": _Subcommand("List, create and drop roles and their members.", "roles"),

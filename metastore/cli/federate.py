@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 THREADS = 64
 """Requests of a worker at the same time, by default: they wait for backends, most of the time."""
 
+POOL = 8
+"""Connections of a worker to the database with the merged notification log, by default."""
+
 _GROUPS = (
     "max_", "tls_", "login_", "password_", "ldap_", "kerberos_", "jwt_", "audit", "log_", "http_",
 )  # fmt: skip
 _SINGLE = (
-    "host", "port", "data_dir", "workers", "threads", "receive_timeout_seconds", "write_timeout_seconds",
+    "host", "port", "data_dir", "database_url", "database_pool_size", "schema_upgrade", "event_retention_days",
+    "event_retention_count", "workers", "threads", "receive_timeout_seconds", "write_timeout_seconds",
     "idle_timeout_seconds", "drain_seconds", "authentication", "certificate_user", "credentials_without_tls",
     "auth_to_local", "proxy_users", "metrics_anonymous",
 )  # fmt: skip
@@ -34,7 +38,7 @@ SETTINGS = tuple(
 )
 """The settings of a server that a front has."""
 
-_FLAGS = ("host", "port", "data_dir", "workers", "threads", "http_port", "log_level", "log_format")
+_FLAGS = ("host", "port", "data_dir", "database_url", "workers", "threads", "http_port", "log_level", "log_format")
 _file_option = click.option(
     "--config",
     "file",
@@ -77,11 +81,14 @@ def federate(context: click.Context, /, file: Path | None, **flags: object) -> N
     settings = server_settings(mapping.configuration, {key: each for key, each in flags.items() if each is not None})
     logging.configure(settings.log_level, settings.log_format)
 
+    from metastore.cli.database import check_schema, upgrade_schema
     from metastore.server import federated
     from metastore.server.supervisor import Supervisor
 
-    worker = partial(federated.run, file=file.absolute())
-    sys.exit(Supervisor(settings, worker=worker, migrate=None).run())
+    keeps_log = bool(mapping.followed)
+    worker = partial(federated.run, file=file.absolute(), keeps_log=keeps_log)
+    upgrade = upgrade_schema if settings.schema_upgrade else check_schema
+    sys.exit(Supervisor(settings, worker=worker, migrate=upgrade if keeps_log else None).run())
 
 
 @federate.command()
@@ -131,7 +138,7 @@ def server_settings(configuration: "Configuration", flags: Mapping[str, object])
     for name in configuration.server:
         if name not in SETTINGS:
             raise FederationError(f"server.{name}: a front has no such setting; docs/federation.md lists those it has")
-    defaults: dict[str, Any] = {"threads": THREADS, "iceberg_rest": False}
+    defaults: dict[str, Any] = {"threads": THREADS, "database_pool_size": POOL, "iceberg_rest": False}
     defaults["data_dir"] = f"{default_data_dir()}-front"  # not that of a server on the same machine
     settings, _ = load(flags, table=defaults | configuration.server, only=SETTINGS)
     if any(each.proves for each in configuration.backends.values()) and settings.authentication == ("none",):

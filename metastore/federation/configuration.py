@@ -70,6 +70,9 @@ class Backend(BaseModel):
     databases that match. `number`: marks the ids of its transactions and locks, and must never change; the primary
     backend's ids have no mark. `primary`: requests that name nothing go there.
 
+    `follow`: its notification log is part of the front's. `follow_user`: as whom the front reads it where it doesn't
+    log in; by default the user that it runs as.
+
     `connections`: the most of one worker. `connect_seconds`, `reply_seconds`: how long is waited for a connection, and
     for the next bytes of an answer. `wait_seconds`: how long a request waits for a free connection. After `failures` in
     a row the backend is left alone for `pause_seconds`.
@@ -89,6 +92,8 @@ class Backend(BaseModel):
     read_only: bool | Annotated[Patterns, BeforeValidator(_listed)] = False
     number: Annotated[int, Field(ge=1, lt=1 << 14)] | None = None
     primary: bool = False
+    follow: bool = False
+    follow_user: Annotated[str, Field(min_length=1)] | None = None
     connections: Annotated[int, Field(ge=1, le=10_000)] = 16
     connect_seconds: Seconds = 3.0
     reply_seconds: Seconds = 600.0
@@ -130,9 +135,9 @@ class Backend(BaseModel):
         """Whether the front logs in there, and then acts as its callers."""
         return self.user is not None or self.kerberos_principal is not None
 
-    def login(self, caller: str | None) -> Login:
-        """How the front logs in for a caller. Raises BadLogin, also for a caller without a name."""
-        if self.proves and caller is None:
+    def login(self, caller: str | None, *, front: bool = False) -> Login:
+        """How the front logs in for a caller, or for itself. Raises BadLogin, also for a caller without a name."""
+        if self.proves and caller is None and not front:
             raise BadLogin("the front acts as its callers there, and this one has not said who it is")
         password = None
         if self.password_file is not None:
@@ -145,20 +150,35 @@ class Backend(BaseModel):
             user=self.user,
             password=password,
             kerberos_principal=self.kerberos_principal,
-            acting_as=caller if self.proves else None,
+            acting_as=caller if self.proves and not front else None,
         )
 
 
 class Federation(BaseModel):
     """What applies to all backends. `unreachable`: whether lists of several metastores fail without one of them, or
     leave it out. `list_seconds`: how long such a list waits for each. `max_reply_bytes`: the longest answer that isn't
-    passed on in pieces."""
+    passed on in pieces.
+
+    `log_readers`: who may read the merged notification log: users, `group:` with a group's name, or `*`.
+    `log_lag_seconds`: by how much the log may be behind a followed backend before reading it fails, unless
+    `unreachable` says otherwise.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     unreachable: Unreachable = "fail"
     list_seconds: Seconds = 10.0
     max_reply_bytes: ByteSize = ByteSize(256 << 20)
+    log_readers: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    log_lag_seconds: Seconds = 60.0
+
+    def may_read_log(self, user: str | None, groups: Sequence[str]) -> bool:
+        """Whether somebody may read the merged notification log."""
+        return (
+            "*" in self.log_readers
+            or user in self.log_readers
+            or any(f"group:{each}" in self.log_readers for each in groups)
+        )
 
 
 class Configuration(BaseModel):

@@ -37,6 +37,8 @@ class Mapping:
         self._check_renames()
         self._check_allowed()
         self.primary = self._primary()
+        self.followed = self._followed()
+        """The backends whose notification logs are part of the front's."""
         # Each name of a request is looked up several times.
         self.place = lru_cache(_KEPT)(self._place)
         """Where a name of the front lies; None if no rule leads anywhere."""
@@ -208,6 +210,20 @@ class Mapping:
         if not marked and len(self.backends) == 1:
             return next(iter(self.backends))
         return marked[0] if marked else None
+
+    def _followed(self) -> tuple[str, ...]:
+        found = tuple(backend for backend, settings in self.backends.items() if settings.follow)
+        for backend in found:
+            if self.number(backend) is None:
+                raise FederationError(
+                    f"backends.{backend}.follow needs a number, or primary = true: its log names transactions"
+                )
+        if found and not self.configuration.federation.log_readers:
+            raise FederationError(
+                f"backends.{found[0]}.follow needs federation.log_readers, which says who may read the events of all"
+                ' databases: users, "group:NAME", or "*" for everybody'
+            )
+        return found
 
 
 def named(text: str) -> tuple[Name, str]:

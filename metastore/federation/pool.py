@@ -23,6 +23,9 @@ State = Literal["unused", "up", "down"]
 SILENT_SECONDS = 1.0
 """A backend whose connections are all in use, and that has answered nothing for so long, hangs."""
 
+OWN_SECONDS = 60.0
+"""How long the front waits at most for the next bytes of an answer to itself: its questions are short."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -31,12 +34,14 @@ class Identity:
     """Whose calls a connection carries, and what is set on it: connections are shared by those who are the same.
 
     `hive4`: whether the client showed that it is newer than Hive 2.3; some metastores answer each connection by that.
+    `front`: the front calls for itself, and as nobody else where it logs in.
     """
 
     user: str | None
     groups: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     hive4: bool = False
+    front: bool = False
 
 
 class Pool:
@@ -182,7 +187,7 @@ class Pool:
             try:
                 relay = Relay(
                     uri,
-                    self.settings.login(identity.user),
+                    self.settings.login(identity.user, front=identity.front),
                     timeout=self.settings.connect_seconds,
                     limit=self._limit,
                 )
@@ -194,7 +199,8 @@ class Pool:
                 continue
             try:
                 self._introduce(relay, identity)
-                relay.set_timeout(self.settings.reply_seconds)
+                seconds = self.settings.reply_seconds
+                relay.set_timeout(min(seconds, OWN_SECONDS) if identity.front else seconds)
             except (TException, OSError, ValueError, EOFError) as error:
                 relay.close()
                 if isinstance(error, MetaException):

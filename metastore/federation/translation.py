@@ -50,6 +50,16 @@ def to_front(value: Struct, mapping: Mapping, backend: str) -> None:
     walk(value, _ToFront(mapping, backend))
 
 
+def name_to_front(database: str, mapping: Mapping, backend: str, catalog: str | None = None) -> str:
+    """The front's name of a backend's database. Raises Hidden if it has none."""
+    return _ToFront(mapping, backend).database(catalog, database, has_catalog=False, inherited=None)[1]
+
+
+def identifier_to_front(number: int, mapping: Mapping, backend: str) -> int:
+    """A backend's id of a transaction or lock, marked as the backend's. Raises MetaException if it can't be marked."""
+    return _ToFront(mapping, backend).identifier(number)
+
+
 def parsed(catalog: str | None, inherited: str | None, database: str, default: str = DEFAULT_CATALOG) -> Name:
     """The database that a field names. Raises MetaException."""
     before, name = split(database)

@@ -1,4 +1,4 @@
-"""A worker that answers out of other metastores (`metastore federate`): it has no database of its own."""
+"""A worker that answers out of other metastores (`metastore federate`)."""
 
 import contextlib
 import socket
@@ -15,7 +15,14 @@ from thrift.Thrift import TApplicationException
 from lake.protocol.codec import binary
 from lake.protocol.codec.protocols import Request
 from lake.protocol.generated.fb303_types import fb_status
-from lake.protocol.hive import MetaException
+from lake.protocol.hive import (
+    CurrentNotificationEventId,
+    MetaException,
+    NotificationEventRequest,
+    NotificationEventResponse,
+    NotificationEventsCountRequest,
+    NotificationEventsCountResponse,
+)
 from lake.protocol.hive_versions import NEW_SINCE_2_3
 from lake.protocol.method import Method
 from lake.protocol.services import METHODS
@@ -25,12 +32,14 @@ from metastore.api.methods import HANDLERS, Call
 from metastore.api.session import Session
 from metastore.federation.configuration import FederationError
 from metastore.federation.errors import BackendError
+from metastore.federation.following import POLL_SECONDS, Following
 from metastore.federation.front import Front, Reply, Who
 from metastore.federation.front import Request as FrontRequest
 from metastore.federation.mapping import Mapping
 from metastore.federation.merging import MERGED, is_merged
+from metastore.federation.notifications import Notifications
 from metastore.federation.pool import Identity
-from metastore.federation.routing import SELECTED, Refused, refusal
+from metastore.federation.routing import LOG, SELECTED, Refused, refusal
 from metastore.server.connection.open_connections import Connections
 from metastore.server.dispatch import (
     Answer,
@@ -42,12 +51,16 @@ from metastore.server.dispatch import (
     result_body,
     undeclared,
 )
+from metastore.server.leader_tasks import LeaderTask, LeaderTasks
 from metastore.server.monitoring import audit, metrics
 from metastore.server.monitoring.audit import AuditLog
 from metastore.server.worker import Worker
 from metastore.services.events.recorder import acting
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
+from metastore.store import Database, DatabaseUnavailable, migrations
+from metastore.store.engine.leader_lock import OF_FRONTS, LeaderLock
+from metastore.store.federation import merged_log
 
 LOOK_SECONDS = 0.5
 """How often a worker looks whether the file was changed."""
@@ -67,25 +80,81 @@ def run(
     settings: Settings,
     *,
     file: Path,
+    keeps_log: bool = False,
     worker_id: int,
     parent_alive: int,
     on_ready: Callable[[], None],
 ) -> int:
-    """Runs a worker until it is stopped; see `supervisor.WorkerFunction`. `file`: which metastores are behind it."""
+    """Runs a worker until it is stopped; see `supervisor.WorkerFunction`. `file`: which metastores are behind it.
+
+    `keeps_log`: there is a database with the schema, for the merged notification log.
+    """
     api.load()
     front = Front(Mapping.load(file), changes, metrics.federation_left_out)
     audits = audit.audit_log(settings)
+    merged = MergedLog(front, settings) if keeps_log else None
     ended = threading.Event()
     threading.Thread(target=_watch, args=(front, file, ended), name="federation", daemon=True).start()
+    if merged is not None and worker_id == 0:  # one candidate of each front
+        merged.lead()
     try:
-        worker = Worker(listeners, settings, FrontDispatcher(front, audits), Connections(), worker_id=worker_id)
+        dispatcher = FrontDispatcher(front, audits, None if merged is None else merged.notifications)
+        worker = Worker(listeners, settings, dispatcher, Connections(), worker_id=worker_id)
         worker.run(parent_alive, on_ready)
     finally:
         ended.set()
+        if merged is not None:
+            merged.close()
         front.close()
         if audits is not None:
             audits.close()
     return 0
+
+
+class MergedLog:
+    """The merged notification log of a front's worker."""
+
+    def __init__(self, front: Front, settings: Settings) -> None:
+        assert settings.database_url is not None
+        self._front = front
+        self._settings = settings
+        self._database = Database(
+            settings.database_url,
+            pool_size=settings.database_pool_size,
+            statement_timeout=settings.request_timeout_seconds,
+            application_name=migrations.application_name(),
+            waited=metrics.database_pool_waited,
+        )
+        self._following = Following(front, self._database, metrics.federation_log_lost)
+        self.notifications = Notifications(front, self._database, self._following, metrics.federation_left_out)
+        self._tasks: LeaderTasks | None = None
+
+    def lead(self) -> None:
+        """Follows the backends' logs as long as no other front on the database does."""
+        assert self._settings.database_url is not None
+        name = f"{socket.gethostname()}:{self._settings.port}"
+        self._tasks = LeaderTasks(
+            LeaderLock(self._settings.database_url, name, lock=OF_FRONTS),
+            [
+                LeaderTask("following notification logs", self._follow, POLL_SECONDS),
+                LeaderTask("trimming the merged log", self._trim, self._settings.housekeeping_seconds),
+            ],
+        )
+        self._tasks.start()
+
+    def close(self) -> None:
+        if self._tasks is not None:
+            self._tasks.stop()
+        self._following.close()
+        self._database.close()
+
+    def _follow(self) -> None:
+        for backend, seconds in self._following.follow().items():
+            metrics.federation_log_behind(backend, seconds)
+
+    def _trim(self) -> None:
+        with self._database.write() as tx:
+            merged_log.trim(tx, self._settings.event_retention_days, self._settings.event_retention_count)
 
 
 def changes(method: str) -> bool:
@@ -123,10 +192,14 @@ def _content(file: Path) -> bytes | None:
 class FrontDispatcher(Dispatcher):
     """Answers requests out of the metastores behind a front."""
 
-    def __init__(self, front: Front, audit_log: AuditLog | None = None) -> None:
+    def __init__(
+        self, front: Front, audit_log: AuditLog | None = None, notifications: Notifications | None = None
+    ) -> None:
+        """`notifications`: the merged log; None if the front was started without one."""
         no_metastore = cast(Metastore, None)  # no function is called that needs one
         super().__init__(HANDLERS, no_metastore, None, audit_log)
         self._front = front
+        self._notifications = notifications
 
     def answer(self, session: Session, name: str, request: Request, may_wait: bool) -> Answer:
         method = METHODS.get(name)
@@ -162,10 +235,54 @@ class FrontDispatcher(Dispatcher):
             values = [getattr(arguments, each) for each in method.argument_names]
             value = _ABOUT_FRONT[name](self._front, begun, session, *values)
             return Answer(binary.REPLY, *result_body(method, value), "ok")
+        if name == "getStatusDetails":
+            text = _status(self._front, self._notifications)
+            return Answer(binary.REPLY, *result_body(method, text), "ok")
+        if name in LOG and begun.mapping.followed and session.metaconf.get(SELECTED) is None:
+            return self._of_log(session, method, arguments)
         if is_merged(name, arguments):
             value = MERGED[name](begun, *[getattr(arguments, each) for each in method.argument_names])
             return Answer(binary.REPLY, *result_body(method, value), "ok")
-        return _passed_on(name, begun.route(method, arguments, request.data[request.header.body :]))
+        reply = begun.route(method, arguments, request.data[request.header.body :])
+        if name == "fire_listener_event" and begun.mapping.followed:
+            reply = self._with_numbers(method, reply)
+        return _passed_on(name, reply)
+
+    def _of_log(self, session: Session, method: Method, arguments: Struct) -> Answer:
+        """The answer to a request for notifications, out of the merged log."""
+        if self._notifications is None:
+            raise Refused(
+                "this front was started before its file said follow: it keeps a log only if it is started again"
+            )
+        self._notifications.check_reader(session.user, session.caller.groups)
+        value: Any
+        match [getattr(arguments, each) for each in method.argument_names]:
+            case []:
+                value = CurrentNotificationEventId(self._notifications.last())
+            case [NotificationEventRequest() as asked]:
+                value = NotificationEventResponse(self._notifications.read(asked))
+            case [NotificationEventsCountRequest() as asked]:
+                value = NotificationEventsCountResponse(self._notifications.count(asked))
+            case _:
+                return protocol_error(f"the argument of {method.name} is missing")
+        return Answer(binary.REPLY, *result_body(method, value), "ok")
+
+    def _with_numbers(self, method: Method, reply: Reply) -> Reply:
+        """The reply of a backend to a reported event with its number in the merged log, or none: it has another there.
+
+        The event is reported by now, so nothing may fail any more.
+        """
+        body = b"".join(reply.body)
+        result: Any = binary.decode_preserving(method.result, body) if reply.kind == binary.REPLY else None
+        there = result.success.eventIds if result is not None and result.success is not None else None
+        if there:
+            numbers: list[int] = []
+            if self._notifications is not None and reply.backend in self._front.mapping.followed:
+                with contextlib.suppress(DatabaseUnavailable):
+                    numbers = self._notifications.numbers_of(reply.backend, there)
+            result.success.eventIds = numbers
+            body = binary.encode(result)
+        return reply._replace(body=iter((body,)))
 
 
 def _who(session: Session) -> Who:
@@ -240,14 +357,21 @@ def _known_settings(request: FrontRequest, key: str | None) -> list[Any]:
     return known
 
 
-def _status(front: Front) -> str:
-    """A line for each backend."""
-    lines = []
+def _status(front: Front, notifications: Notifications | None) -> str:
+    """A line for each backend, and one for its notification log if that is followed."""
+    lines, logs = [], {}
+    if notifications is not None:
+        try:
+            logs = notifications.described()
+        except DatabaseUnavailable as error:
+            lines.append(f"the merged notification log: {error}")
     for pool in front.pools:
         line = f"{pool.backend}: {pool.state}" + (f", {pool.trouble}" if pool.trouble else "")
         if pool.hidden:
             line += f"; hidden, since their names mean others: {', '.join(sorted(pool.hidden)[:_SHOWN])}"
         lines.append(line)
+        if pool.backend in logs:
+            lines.append(f"  {logs[pool.backend]}")
     return "\n".join(lines)
 
 
@@ -257,7 +381,6 @@ _ABOUT_FRONT: dict[str, Callable[..., Any]] = {
     "getName": lambda front, request, session: _NAME,
     "getVersion": lambda front, request, session: __version__,
     "getStatus": lambda front, request, session: fb_status.ALIVE,
-    "getStatusDetails": lambda front, request, session: _status(front),
     "aliveSince": lambda front, request, session: _STARTED,
     "getCounters": lambda front, request, session: {},
     "getCounter": lambda front, request, session, key: 0,

@@ -127,6 +127,19 @@ def test_locks_renames_exchanges_and_jobs() -> None:
     assert audit_of("lake_refresh_hudi", "/lake/orders", None)[1] == [{"location": "/lake/orders"}]
 
 
+def test_imports() -> None:
+    request = lake.ImportRequest(
+        tables=[builders.table("shop", "orders")],
+        partitions=[builders.partition("shop", "orders", value) for value in "12"],
+        grants=[privilege("ann", PrincipalType.USER, option=False)],
+    )
+    assert audit_of("lake_import", request)[1] == [
+        {"kind": "table", "object": "shop.orders"},
+        {"kind": "partitions", "object": "shop.orders"},
+        {"privilege": "SELECT", "object": "shop.orders.2026.price", "grantee": "user:ann"},
+    ]
+
+
 def test_many_objects_and_strange_ones() -> None:
     partitions = [builders.partition("shop", f"t{number}", "1") for number in range(150)]
     found = audit_of("add_partitions", partitions)[0]

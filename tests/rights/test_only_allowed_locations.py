@@ -16,7 +16,7 @@ from lake.protocol.hive import (
     PrincipalType,
     ResourceUri,
 )
-from lake.protocol.lake import ImportHudiRequest, TableReference
+from lake.protocol.lake import ImportHudiRequest, ImportRequest, TableReference
 from tests.rights.conftest import OPTIONS, as_user
 from tests.rights.world import grant
 from tests.support import builders
@@ -60,6 +60,12 @@ def test_no_other_place(server: MetastoreServer, tmp_path: Path, name: str) -> N
             lambda: user.create_catalog(CreateCatalogRequest(Catalog("x", None, place))),
             lambda: user.alter_catalog(AlterCatalogRequest("hive", Catalog("hive", None, place))),
             lambda: user.lake_import_hudi(ImportHudiRequest(hudi, place, {}, [])),
+            lambda: user.lake_import(ImportRequest(catalogs=[Catalog("x", None, place)])),
+            lambda: user.lake_import(ImportRequest(databases=[builders.database("x", locationUri=place)])),
+            lambda: user.lake_import(ImportRequest(functions=[jar])),
+            lambda: user.lake_import(ImportRequest(tables=[builders.table("mine", "x", sd=sd)])),
+            lambda: user.lake_import(ImportRequest(tables=[table.replace(sd=sd)], overwrite=True)),
+            lambda: user.lake_import(ImportRequest(partitions=[builders.partition("mine", "t", "2", location=place)])),
         ]
         for call in calls:
             with refused(MetaException, InvalidOperationException, message="see allowed_locations"):

@@ -13,6 +13,7 @@ from lake.protocol.hive import (
     StoredProcedure,
     StoredProcedureRequest,
 )
+from lake.protocol.lake import ImportRequest
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders
@@ -58,6 +59,20 @@ def test_who_makes_a_database_by_hudis_protocol_owns_it(guarded: MetastoreServer
         assert root.get_table("hudi_made", "t").owner == "maker"
         root.createDatabase("hudi_of_root")
         assert root.get_database("hudi_of_root").ownerName == "root"
+
+
+def test_administrators_alone_import(guarded: MetastoreServer) -> None:
+    """An import says who owns what, and who was granted it: not even who may do all with a database may import it."""
+    with as_user(guarded, "root") as root, as_user(guarded, "owner") as owner:
+        root.create_database(builders.database("brought_to", ownerName="owner"))
+        grant(root, "owner", "ALL", "brought_to")
+        request = ImportRequest(tables=[builders.table("brought_to", owner="somebody")])
+        for each in (request, ImportRequest()):
+            with pytest.raises(TException, match=r"Permission denied"):
+                owner.lake_import(each)
+        assert root.get_all_tables("brought_to") == []
+        root.lake_import(request)
+        assert root.get_table("brought_to", "t").owner == "somebody"
 
 
 def test_procedures_and_packages_belong_to_their_makers(guarded: MetastoreServer) -> None:

@@ -7,12 +7,15 @@ made first. Being one process with one embedded database, both have to happen in
 """
 
 import shutil
+import subprocess
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 from xml.sax.saxutils import escape
+
+import pytest
 
 from tests.support import jvm
 from tests.support.jvm import pyspark_jars
@@ -26,6 +29,10 @@ appender.out.name = out
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}} %m%n%ex
 """
+
+
+LISTENER = "org.apache.hive.hcatalog:hive-hcatalog-server-extensions:2.3.10"
+"""What writes Hive's notification log. PySpark doesn't bring it."""
 
 
 def missing() -> str | None:
@@ -163,3 +170,22 @@ class HiveReference:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def notifying(directory: Path) -> Iterator[HiveReference]:
+    """A server that keeps a notification log. Skips where Maven, which brings the listener, is missing."""
+    if (reason := missing()) is not None:
+        pytest.skip(reason)
+    if shutil.which("mvn") is None:
+        pytest.skip("Hive's notification log needs Maven (Debian: apt-get install maven)")
+    jars = directory / "listener"
+    jars.mkdir(parents=True)
+    copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={LISTENER}", f"-DoutputDirectory={jars}"]
+    subprocess.run(copy, check=True, cwd=jars)
+    with HiveReference(
+        directory / "hive",
+        jars=list(jars.glob("*.jar")),
+        hive_metastore_transactional_event_listeners="org.apache.hive.hcatalog.listener.DbNotificationListener",
+    ) as running:
+        yield running

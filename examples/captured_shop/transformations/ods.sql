@@ -17,13 +17,13 @@ WITH completions AS (
   WHERE raw.source_table = 'public.customers' AND raw.op IN ('schema', 'hold') AND (truncations.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < truncations.incomplete)
   GROUP BY raw.source_table
 ), images AS (
-  SELECT source_table, op, from_json(before, '`id` bigint, `name` string, `city` string') AS old, from_json(after, '`id` bigint, `name` string, `city` string') AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
+  SELECT source_table, op, from_json(before, '`id` bigint, `name` string, `city` string, misfit string', map('columnNameOfCorruptRecord', 'misfit')) AS old, from_json(after, '`id` bigint, `name` string, `city` string, misfit string', map('columnNameOfCorruptRecord', 'misfit')) AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
   FROM raw.shop WHERE source_table = 'public.customers' AND op IN ('read', 'insert', 'update', 'delete')
 ), both_images AS (
   SELECT source_table, op, new AS image, left_out, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'
   UNION ALL
   SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS left_out, epoch, commit_lsn, ordinal
-  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND (images.old.`id` <> images.new.`id`))
+  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND (NOT (images.old.`id` <=> images.new.`id`)))
 ), typed AS (
   SELECT both_images.op, both_images.left_out, both_images.epoch, both_images.commit_lsn, both_images.ordinal,
     both_images.image.`id` AS `id`,
@@ -31,10 +31,11 @@ WITH completions AS (
     both_images.image.`city` AS `city`
   FROM both_images LEFT JOIN truncations ON both_images.source_table = truncations.source_table
     LEFT JOIN forms ON both_images.source_table = forms.source_table
-  WHERE (truncations.last IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) < truncations.incomplete)
-    AND CASE WHEN forms.reason IS NOT NULL THEN CAST(raise_error(forms.reason) AS BOOLEAN)
+  WHERE CASE WHEN NOT ((truncations.last IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) < truncations.incomplete)) THEN false
+      WHEN forms.reason IS NOT NULL THEN CAST(raise_error(forms.reason) AS BOOLEAN)
       WHEN forms.known = 0 AND truncations.incomplete IS NOT NULL THEN CAST(raise_error('public.customers is being read again, since it changed at the source: refresh when metastore capture status says that its snapshot is done') AS BOOLEAN)
-      WHEN forms.known = 0 THEN CAST(raise_error('the columns of public.customers changed at the source: print its definitions again, by metastore capture definitions --into raw.shop --table public.customers') AS BOOLEAN) ELSE true END
+      WHEN forms.known = 0 THEN CAST(raise_error('the columns of public.customers changed at the source: print its definitions again, by metastore capture definitions --into raw.shop --table public.customers') AS BOOLEAN)
+      ELSE CASE WHEN CASE WHEN both_images.op = 'delete' THEN both_images.image.`id` IS NULL ELSE both_images.image.misfit IS NOT NULL END THEN CAST(raise_error(concat('a change of public.customers has a value that the type of its column does not hold. To keep such changes apart and go on, print its definitions by metastore capture definitions --misfits quarantine --into raw.shop --table public.customers. The first one found has the position (', CAST(both_images.epoch AS STRING), ', ', CAST(both_images.commit_lsn AS STRING), ', ', CAST(both_images.ordinal AS STRING), ')')) AS BOOLEAN) ELSE true END END
 ), changes AS (
   SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(left_out) AS left_out, max(`name`) AS `name`, max(`city`) AS `city` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
 ), filled AS (
@@ -74,25 +75,26 @@ WITH completions AS (
   WHERE raw.source_table = 'public.orders' AND raw.op IN ('schema', 'hold') AND (truncations.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < truncations.incomplete)
   GROUP BY raw.source_table
 ), images AS (
-  SELECT source_table, op, from_json(before, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string') AS old, from_json(after, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string') AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
+  SELECT source_table, op, from_json(before, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string, misfit string', map('columnNameOfCorruptRecord', 'misfit')) AS old, from_json(after, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string, misfit string', map('columnNameOfCorruptRecord', 'misfit')) AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
   FROM raw.shop WHERE source_table = 'public.orders' AND op IN ('read', 'insert', 'update', 'delete')
 ), both_images AS (
   SELECT source_table, op, new AS image, left_out, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'
   UNION ALL
   SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS left_out, epoch, commit_lsn, ordinal
-  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND (images.old.`id` <> images.new.`id`))
+  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND (NOT (images.old.`id` <=> images.new.`id`)))
 ), typed AS (
   SELECT both_images.op, both_images.left_out, both_images.epoch, both_images.commit_lsn, both_images.ordinal,
     both_images.image.`id` AS `id`,
     both_images.image.`customer` AS `customer`,
     both_images.image.`amount` AS `amount`,
-    CAST(both_images.image.`at` AS TIMESTAMP) AS `at`
+    try_cast(both_images.image.`at` AS TIMESTAMP) AS `at`
   FROM both_images LEFT JOIN truncations ON both_images.source_table = truncations.source_table
     LEFT JOIN forms ON both_images.source_table = forms.source_table
-  WHERE (truncations.last IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) < truncations.incomplete)
-    AND CASE WHEN forms.reason IS NOT NULL THEN CAST(raise_error(forms.reason) AS BOOLEAN)
+  WHERE CASE WHEN NOT ((truncations.last IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) < truncations.incomplete)) THEN false
+      WHEN forms.reason IS NOT NULL THEN CAST(raise_error(forms.reason) AS BOOLEAN)
       WHEN forms.known = 0 AND truncations.incomplete IS NOT NULL THEN CAST(raise_error('public.orders is being read again, since it changed at the source: refresh when metastore capture status says that its snapshot is done') AS BOOLEAN)
-      WHEN forms.known = 0 THEN CAST(raise_error('the columns of public.orders changed at the source: print its definitions again, by metastore capture definitions --into raw.shop --table public.orders') AS BOOLEAN) ELSE true END
+      WHEN forms.known = 0 THEN CAST(raise_error('the columns of public.orders changed at the source: print its definitions again, by metastore capture definitions --into raw.shop --table public.orders') AS BOOLEAN)
+      ELSE CASE WHEN CASE WHEN both_images.op = 'delete' THEN both_images.image.`id` IS NULL ELSE both_images.image.misfit IS NOT NULL OR (both_images.image.`at` IS NOT NULL AND try_cast(both_images.image.`at` AS TIMESTAMP) IS NULL) END THEN CAST(raise_error(concat('a change of public.orders has a value that the type of its column does not hold. To keep such changes apart and go on, print its definitions by metastore capture definitions --misfits quarantine --into raw.shop --table public.orders. The first one found has the position (', CAST(both_images.epoch AS STRING), ', ', CAST(both_images.commit_lsn AS STRING), ', ', CAST(both_images.ordinal AS STRING), ')')) AS BOOLEAN) ELSE true END END
 ), changes AS (
   SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(left_out) AS left_out, max(`customer`) AS `customer`, max(`amount`) AS `amount`, max(`at`) AS `at` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
 ), filled AS (

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from lake.capture.debezium.events import Column, Event
+from lake.capture.debezium.events import Column, Event, Statement
 from lake.capture.debezium.files import FileInput
 from lake.capture.debezium.inputs import Arrived, Input
 from lake.capture.debezium.state import DebeziumState, TableState
@@ -12,10 +12,11 @@ from lake.capture.debezium.values import UNAVAILABLE, Placeholder
 from lake.capture.errors import CaptureError
 from lake.capture.raw_table import Row
 from lake.capture.runner import CaptureOptions, Runner, Session
-from lake.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of, text_of_statement
 from lake.protocol.clock import now_ms
 
 _WAIT_SECONDS = 0.5
+_MAX_EARLIER = 8  # columns of a table before, of which late messages are known
 _MAX_TABLES = 10_000  # the state of each is in every instant
 
 
@@ -128,11 +129,14 @@ class _Session(Session[DebeziumOptions, DebeziumState]):
         if event is None:
             return
         self.state.number += 1
+        if isinstance(event, Statement):
+            self._add_statement(event)
+            return
         self._describe(event)
         is_superseded = event.op == "truncate" and self.state.tables[event.table].is_read_again
         self._add_change(event, event.op, event.before, READ_AGAIN if is_superseded else event.after, 1)
         if event.op == "truncate":  # its rows may have any columns from here on
-            self.state.advance(event.table, shape="")
+            self.state.advance(event.table, shape="", earlier=())
             self._columns.pop(event.table, None)
         self.state.tables[event.table] = self.state.tables[event.table].after(event.sent_at, event.follows)
         self._last_commit_time = event.committed_at
@@ -148,18 +152,31 @@ class _Session(Session[DebeziumOptions, DebeziumState]):
         columns = tuple(each._replace(key=each.name in key) for each in event.columns)
         if not columns or event.op == "truncate" or self._columns.get(event.table) == columns:
             return
-        self._columns[event.table] = columns
         if missing := [each for each in key if each not in {column.name for column in columns}]:
             raise CaptureError(f"{event.table} has no column {missing[0]}, which is said to be in its key")
         schema = schema_of(
             DescribedColumn(each.name, each.type, each.source_type, each.key, each.large) for each in columns
         )
+        if known.is_late(schema.form, event.committed_at):
+            return
+        self._columns[event.table] = columns
         if schema.form == known.shape:
             return
-        self.state.advance(event.table, key=key, shape=schema.form)
-        if known.shape and not _is_read_by(schema, known.shape, columns):
+        earlier: tuple[tuple[str, int], ...] = ()
+        if known.shape and _is_read_by(schema, known.shape, columns):
+            earlier = (*known.earlier, (known.shape, event.committed_at))[-_MAX_EARLIER:]
+        elif known.shape:
             self._add_change(event, "hold", None, _altered(event.table), -1)
+        self.state.advance(event.table, key=key, shape=schema.form, earlier=earlier)
         self._add_change(event, "schema", None, schema.text, 0)
+
+    def _add_statement(self, statement: Statement) -> None:
+        """Writes down a statement for the tables that are captured. It comes by another topic than their rows, so its
+        place among these doesn't say which of them have been changed by it."""
+        for table, change in statement.changes.items():
+            if table in self.state.tables:
+                after = text_of_statement(statement.text, change=change)
+                self._add_row(table, "statement", None, after, None, None, statement.committed_at, 1)
 
     def _add_change(self, event: Event, op: str, before: str | None, after: str | None, ordinal: int) -> None:
         unchanged = None if op in ("schema", "hold") else event.unchanged

@@ -1,5 +1,6 @@
 """Debezium's messages: what they say of a row, with or without the schema that JsonConverter adds."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from json.encoder import encode_basestring
@@ -70,11 +71,20 @@ class Event:
     follows: Follows
 
 
-def event_of(value: Any, key: Any, placeholder: Placeholder) -> Event | None:
+@dataclass(frozen=True)
+class Statement:
+    """A statement that changed tables. `text`: as the source ran it. `changes`: what the connector says of each table,
+    by the table's name."""
+
+    text: str
+    changes: Mapping[str, Mapping[str, Any]]
+    committed_at: int
+
+
+def event_of(value: Any, key: Any, placeholder: Placeholder) -> Event | Statement | None:
     """The change in a message, whose value and key were read by `values.parse`.
 
-    None for what is no change of a row: tombstones, heartbeats, ends of transactions, changes of schemas. Raises
-    CaptureError for anything else.
+    None for what is no change: tombstones, heartbeats, ends of transactions. Raises CaptureError for anything else.
     """
     schema, payload = _unwrapped(value)
     if payload is None:
@@ -83,7 +93,7 @@ def event_of(value: Any, key: Any, placeholder: Placeholder) -> Event | None:
         raise CaptureError("it isn't a message of Debezium's: an object is expected")
     if "op" not in payload:
         _check_other(payload)
-        return None
+        return _statement(payload)
     if payload["op"] == _MESSAGE:
         return None
     op = _OPS.get(payload["op"]) if isinstance(payload["op"], str) else None
@@ -138,6 +148,28 @@ def _check_other(payload: Mapping[str, Any]) -> None:
         raise CaptureError(
             "it has no op: messages must be Debezium's own, without the transformation ExtractNewRecordState"
         )
+
+
+def _statement(payload: Mapping[str, Any]) -> Statement | None:
+    """The statement in a message of a connector's topic, or file, of schema changes; None in other messages."""
+    text, sent, source = payload.get("ddl"), payload.get("tableChanges"), payload.get("source")
+    changes = {}
+    for each in sent if isinstance(sent, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("id"), str):
+            changes[_table_of_id(each["id"])] = each
+            if isinstance(each.get("previousId"), str):
+                changes[_table_of_id(each["previousId"])] = each
+    places = [source, payload] if isinstance(source, dict) else [payload]
+    return Statement(text if isinstance(text, str) else "", changes, _time(*places)) if changes else None
+
+
+def _table_of_id(text: str) -> str:
+    """The name of a table, with its schema or database, in an id such as `"shop"."public"."orders"`."""
+    parts = [quoted.replace('""', '"') or plain for quoted, plain in _PART_OF_ID.findall(text)]
+    return ".".join(parts[-2:])
+
+
+_PART_OF_ID = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
 def _table(source: Mapping[str, Any]) -> str:
@@ -240,7 +272,7 @@ def _follows(snapshot: Any) -> Follows:
     return _FOLLOWS.get(snapshot, Follows.CHANGES) if isinstance(snapshot, str | bool) else Follows.CHANGES
 
 
-def message_of(line: bytes, placeholder: Placeholder) -> Event | None:
+def message_of(line: bytes, placeholder: Placeholder) -> Event | Statement | None:
     """The change in a line of a file: a message's value, or an object of its `key` and `value`. Raises CaptureError."""
     read = _parsed(line)
     if isinstance(read, dict) and read.keys() == {"key", "value"}:
@@ -248,7 +280,7 @@ def message_of(line: bytes, placeholder: Placeholder) -> Event | None:
     return event_of(read, None, placeholder)
 
 
-def record_of(value: bytes | None, key: bytes | None, placeholder: Placeholder) -> Event | None:
+def record_of(value: bytes | None, key: bytes | None, placeholder: Placeholder) -> Event | Statement | None:
     """The change in a record of Kafka. Raises CaptureError."""
     if value is None:
         return None

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from lake.capture.debezium.events import Event
+from lake.capture.debezium.events import Event, Statement
 from lake.capture.debezium.state import Offset
 from lake.capture.debezium.values import Placeholder
 from lake.protocol.connection.closing import Closing
@@ -18,7 +18,7 @@ class Arrived(NamedTuple):
 
     place: str
     next: Offset
-    event: Event | None
+    event: Event | Statement | None
 
 
 class Input(Closing):

@@ -34,7 +34,9 @@ class TableState:
     """`key`: the columns of a table's key. `shape`: a fingerprint of the columns that were last written down.
 
     `is_read_again`: typed tables still show the rows of the epoch before. `sent_at`: when Debezium sent the latest
-    message of this epoch, in milliseconds since 1970; -1 before there is one. `follows`: what follows that.
+    message of this epoch, in milliseconds since 1970; -1 before there is one. `follows`: what follows that. `earlier`:
+    fingerprints of the columns before, to which nullable ones were added since, each with the time of a commit after
+    which no message has these columns, in microseconds since 1970.
     """
 
     key: tuple[str, ...] = ()
@@ -43,6 +45,12 @@ class TableState:
     is_read_again: bool = False
     sent_at: int = -1
     follows: Follows = Follows.CHANGES
+    earlier: tuple[tuple[str, int], ...] = ()
+
+    def is_late(self, form: str, committed_at: int) -> bool:
+        """Whether a message with some columns was sent before the table got those that it has, and came after that by
+        another partition. Later it would say that the table has lost columns."""
+        return any(form == each and 0 < committed_at < until for each, until in self.earlier)
 
     def after(self, sent_at: int, follows: Follows) -> "TableState":
         """The state after a message; messages of several places come in any order."""
@@ -93,4 +101,5 @@ class DebeziumState(CaptureState):
 
 def _table(sent: dict[str, Any]) -> TableState:
     follows = Follows(sent.get("follows", Follows.CHANGES))
-    return TableState(**{**sent, "key": tuple(sent["key"]), "follows": follows})
+    earlier = tuple((form, until) for form, until in sent.get("earlier", ()))
+    return TableState(**{**sent, "key": tuple(sent["key"]), "follows": follows, "earlier": earlier})

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Record
 
-from lake.capture.debezium.events import record_of
+from lake.capture.debezium.events import Event, record_of
 from lake.capture.debezium.inputs import Arrived, Input
 from lake.capture.debezium.state import Offset
 from lake.capture.errors import CaptureError
@@ -138,7 +138,8 @@ class TopicInput(Input):
             event = record_of(_bytes(record.value()), _bytes(record.key()), self.placeholder)
         except CaptureError as problem:
             raise CaptureError(f"{place}, offset {offset}: {problem}") from None
-        if event is not None and event.op == "truncate" and sum(1 for t, _ in self._known if t == record.topic()) > 1:
+        is_truncation = isinstance(event, Event) and event.op == "truncate"
+        if is_truncation and sum(1 for t, _ in self._known if t == record.topic()) > 1:
             raise CaptureError(
                 f"{place}, offset {offset}: a truncation has no order among the messages of other partitions: give the"
                 " topic one partition, or let the connector skip truncations (skipped.operations=t)"

@@ -20,11 +20,21 @@ from lake.capture.mysql.log import Begin, Change, End, Log, LogEvent, Unreadable
 from lake.capture.mysql.positions import Position
 from lake.capture.mysql.source import BY_TRANSACTION, Chunk, MysqlSource, SourceTable, said
 from lake.capture.mysql.state import MysqlState
-from lake.capture.mysql.statements import Altered, Emptied, Gone, Linked, Unlinked, Widened, Written
+from lake.capture.mysql.statements import Altered, Emptied, Gone, Linked, Stated, Unlinked, Widened, Written
 from lake.capture.mysql.values import Column, RowEncoder
 from lake.capture.raw_table import Row
 from lake.capture.runner import DatabaseOptions, DatabaseSession, Runner
-from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.schemas import (
+    INCOMPLETE,
+    READ_AGAIN,
+    WHOLE_ORDINAL,
+    DescribedColumn,
+    Schema,
+    schema_of,
+    text_of_statement,
+    unwidened,
+    widened,
+)
 from lake.capture.state import Phase, TableProgress
 from lake.protocol.clock import now_ms
 
@@ -78,6 +88,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         self._is_once = False
         self._begun: Begin | None = None
         self._ordinal = 0
+        self._touched: set[str] = set()  # by the statement that is being read
         self._pending: Chunk | None = None
         self._end: Position | None = None
         self._looked = 0.0
@@ -155,8 +166,13 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
 
     def _take(self, event: LogEvent) -> None:
         match event:
+            case Emptied() | Gone() | Altered() | Widened():
+                self._touched |= self._named_by(event)
+        match event:
             case Change():
                 self._change(event)
+            case Stated():
+                self._state(event)
             case Begin():
                 self._begun, self._ordinal = event, 0
             case Emptied(table):
@@ -166,8 +182,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
             case Altered(tables):
                 self._read_again(tables, "a statement may have changed its columns, or rows that aren't in the log")
             case Widened(table):
-                if table in self.state.tables:
-                    self.state.advance(table, shape="")  # the next row may have more columns
+                self._widen(table)
             case Unreadable():
                 self._pass_over(event)
             case Written():
@@ -198,10 +213,10 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
             return
         schema = self._schema(table.columns, table.key)
         shape = self.state.tables[table.name].shape
-        if shape and shape != schema.form:
-            self._differ(table.name, schema)
-            return
         if shape != schema.form:
+            if shape and not schema.follows(shape):
+                self._differ(table.name, schema)
+                return
             self.state.advance(table.name, shape=schema.form)
             self._emit(table.name, "schema", None, schema.text)
         encoder = self._encoder(table.columns)
@@ -209,6 +224,27 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         after = None if change.after is None else encoder.encode(change.after)
         op = "insert" if before is None else "delete" if after is None else "update"
         self._emit(table.name, op, before, after)
+
+    def _named_by(self, effect: Emptied | Gone | Altered | Widened) -> set[str]:
+        """The captured tables that a statement names."""
+        names = (effect.table,) if isinstance(effect, Emptied | Widened) else effect.tables
+        found = {each for each in names if each in self.state.tables}
+        schemas = tuple(each for each in names if each.endswith("."))
+        found |= {each for each in self.state.tables if schemas and each.startswith(schemas)}
+        return {each for each in found if each not in self.state.dropped and not self._is_seen(self.state.tables[each])}
+
+    def _state(self, stated: Stated) -> None:
+        """Writes down what the source ran, behind what that did to tables."""
+        for each in sorted(self._touched):
+            self._emit(each, "statement", None, text_of_statement(stated.text, stated.renamed.get(each, {})))
+        self._touched.clear()
+
+    def _widen(self, name: str) -> None:
+        """Notes that the next row may have more columns. Those that it had stay known: a change of them that isn't in
+        the log must not pass with the statement."""
+        progress = self.state.tables.get(name)
+        if progress is not None and progress.shape:
+            self.state.advance(name, shape=widened(progress.shape))
 
     def _counts(self, name: str) -> bool:
         """Whether a change of a table in the open transaction is to be written. A new table is noted."""
@@ -457,7 +493,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         table, name = chunk.table, chunk.table.name
         progress = self.state.tables[name]
         schema = self._schema(table.columns, _key_of(table))
-        if progress.shape and not schema.continues(progress.shape):
+        if progress.shape and not schema.continues(unwidened(progress.shape)):
             # What changed it comes later in the log, and lets the table be read again.
             self._note_trouble(
                 name, "its columns changed without a statement in the log: use --new-snapshot if that stays"
@@ -490,7 +526,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
             # What came before is superseded.
             reason = READ_AGAIN if self.state.tables[name].is_open else None
             schema = self._schema(table.columns, _key_of(table))
-            self._add(name, self._read_row(position, -1, "truncate", reason))
+            self._add(name, self._read_row(position, WHOLE_ORDINAL, "truncate", reason))
             self._add(name, self._read_row(position, 0, "schema", schema.text))
             encoder, number = self._encoder(table.columns), 0
             for number, values in enumerate(rows, 1):

@@ -26,7 +26,7 @@ from pymysqlreplication.table import Table
 from lake.capture.errors import CaptureError, SlotLost
 from lake.capture.mysql.positions import Position
 from lake.capture.mysql.source import Catalog, MysqlSource
-from lake.capture.mysql.statements import Altered, Effect, effects_of, first_words
+from lake.capture.mysql.statements import Altered, Effect, Stated, effects_of, first_words, renamed_columns
 from lake.capture.mysql.values import READABLE, UNREADABLE, Column, Read, Text, column_of_log, is_history, read_row
 from lake.protocol.connection.closing import Closing
 
@@ -76,7 +76,7 @@ class End(NamedTuple):
     position: Position
 
 
-LogEvent: TypeAlias = Begin | Change | Unreadable | Effect | End
+LogEvent: TypeAlias = Begin | Change | Unreadable | Effect | Stated | End
 
 
 class LogTable(NamedTuple):
@@ -407,6 +407,9 @@ class Log(Closing):
             yield self._ended(at)
             return
         text = event.text.lower() if self._source.folds_names else event.text
-        yield from effects_of(text, event.schema, event.sql_mode)
+        effects = effects_of(text, event.schema, event.sql_mode)
+        yield from effects
+        if effects:
+            yield Stated(event.text, renamed_columns(text, event.schema, event.sql_mode))
         if self._is_alone:  # else rows follow, as of CREATE TABLE … SELECT, and the end of the transaction
             yield self._ended(at)

@@ -6,7 +6,7 @@ alone. Names are found wherever they are in the text: too many are found rather 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -65,6 +65,14 @@ class Unlinked:
     table: str
 
 
+@dataclass(frozen=True)
+class Stated:
+    """The text of a statement, whose effects precede it. `renamed`: as of `renamed_columns`."""
+
+    text: str
+    renamed: Mapping[str, Mapping[str, str]]
+
+
 Effect: TypeAlias = Emptied | Gone | Altered | Widened | Written | Linked | Unlinked
 
 _ANSI_QUOTES = 4  # of sql_mode
@@ -84,6 +92,15 @@ def effects_of(text: str, schema: str, sql_mode: int = 0) -> list[Effect]:
         if "!" not in text:
             break
     return list(found)
+
+
+def renamed_columns(text: str, schema: str, sql_mode: int = 0) -> dict[str, dict[str, str]]:
+    """The columns to which an ALTER TABLE gives other names, by the table and by their names before.
+
+    Empty for all other statements.
+    """
+    tokens = _without_set_statement(_tokens(text, sql_mode, runs_comments=True))
+    return _Statement(tokens, schema).renamed()
 
 
 def first_words(text: str, sql_mode: int = 0) -> tuple[str, str]:
@@ -287,6 +304,18 @@ class _Statement:
             elif ignores or not _keeps_rows(words, clause):
                 yield Altered(self._names())
 
+    def renamed(self) -> dict[str, dict[str, str]]:
+        """As of `renamed_columns`."""
+        words = [each.word for each in self._tokens]
+        if words[:1] != ["ALTER"] or "TABLE" not in words[:4]:
+            return {}
+        self._at = words.index("TABLE") + 1
+        self._skip("IF", "NOT", "EXISTS")
+        table = self._table()
+        self._skip_wait()
+        found = dict(filter(None, map(_renamed_in, _clauses(self._tokens[self._at :]))))
+        return {table: found} if found else {}
+
     # --- names ------------------------------------------------------------------------------------------------
 
     def _peek(self) -> str:
@@ -359,6 +388,21 @@ def _adds_column(words: list[str], clause: list[_Token]) -> bool:
         rest = rest[end + 1 :]
     text = " ".join("''" if each.kind == "text" else each.word or "name" for each in rest)
     return _PLAIN_COLUMN.fullmatch(text) is not None
+
+
+def _renamed_in(clause: list[_Token]) -> tuple[str, str] | None:
+    """The names of a column before and after a clause of ALTER TABLE that gives it another one."""
+    words = [each.word for each in clause]
+    if words[:2] == ["RENAME", "COLUMN"]:
+        rest, between = clause[2:], 1
+    elif words[:1] == ["CHANGE"]:
+        rest, between = clause[2 if words[1:2] == ["COLUMN"] else 1 :], 0
+    else:
+        return None
+    if [each.word for each in rest[:2]] == ["IF", "EXISTS"]:
+        rest = rest[2:]
+    names = [each.text for each in (rest[:1] + rest[1 + between : 2 + between]) if each.is_name]
+    return (names[0], names[1]) if len(names) == 2 and names[0] != names[1] else None
 
 
 _PLAIN_COLUMN = re.compile(

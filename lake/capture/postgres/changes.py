@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lake.capture.errors import CaptureError
+from lake.capture.postgres.layouts import CatalogTable
 from lake.capture.postgres.pgoutput import (
     UNCHANGED,
     Begin,
@@ -60,11 +61,13 @@ class Transaction:
 
 
 class TableLog:
-    """A table as the stream last described it. `may_swap_keys`: as of SourceTable."""
+    """A table as the stream last described it. `found`: as it is in the source by now. `may_swap_keys`: as of
+    SourceTable."""
 
-    def __init__(self, relation: Relation, key: tuple[str, ...], *, may_swap_keys: bool) -> None:
+    def __init__(self, relation: Relation, key: tuple[str, ...], found: SourceTable | None) -> None:
         self.relation = relation
-        self.may_swap_keys = may_swap_keys
+        self.catalog = None if found is None else found.catalog
+        self.may_swap_keys = found is not None and found.may_swap_keys
         self.name = relation.name
         self.encoder = RowEncoder(relation.columns)
         names = [each.name for each in relation.columns]
@@ -188,7 +191,7 @@ class Changes:
         if not self._counts(log.name):
             return
         if not self.state.tables[log.name].shape:
-            self._write_schema(log, self.describe(log.relation.columns, log.key_columns))
+            self._write_schema(log, self.describe(log.relation.columns, log.key_columns, log.catalog))
         if is_taken and (new is None or moved):
             # Another row may have got this key before: nothing says which of the two is gone.
             assert old is not None
@@ -273,13 +276,11 @@ class Changes:
         if transaction is None:
             raise CaptureError("a table came outside a transaction")
         found = self._found(relation.oid)
-        log = self._tables[relation.oid] = TableLog(
-            relation, _key(relation, found), may_swap_keys=found is not None and found.may_swap_keys
-        )
+        log = self._tables[relation.oid] = TableLog(relation, _key(relation, found), found)
         known = self.state.tables.get(log.name)
         if not self._is_new or (known is not None and transaction.begin.commit_lsn < known.start_lsn):
             return
-        schema = self.describe(relation.columns, log.key_columns)
+        schema = self.describe(relation.columns, log.key_columns, log.catalog)
         if known is None or known.oid != relation.oid or self._has_changed_since(known, schema, found):
             phase = Phase.CHUNKS if log.key_columns else Phase.WHOLE  # without a key there is nothing to read chunks by
             self._ordinal = self.begin_again(
@@ -314,12 +315,21 @@ class Changes:
         self.add(name, self.row(begin, ordinal + 1, "truncate", None, READ_AGAIN))
         return ordinal + 1
 
-    def describe(self, columns: Iterable[Column], key: tuple[str, ...]) -> Schema:
-        """The schema of a table."""
+    def describe(self, columns: Iterable[Column], key: tuple[str, ...], catalog: CatalogTable | None) -> Schema:
+        """The schema of a table. Its columns' numbers are those of the catalog, if that has the same columns by now."""
         columns = list(columns)
+        numbers = {each.name: each.number for each in catalog.columns} if catalog is not None else {}
+        if [*numbers] != [each.name for each in columns]:
+            numbers = {}
         return schema_of(
             DescribedColumn(
-                each.name, lake_type(each), name, each.name in key, may_be_unchanged(each), values_of(each, name)
+                each.name,
+                lake_type(each),
+                name,
+                each.name in key,
+                may_be_unchanged(each),
+                values_of(each, name),
+                numbers.get(each.name),
             )
             for each, name in zip(columns, self._type_names(columns), strict=True)
         )

@@ -4,11 +4,13 @@ import importlib.util
 import signal
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lake.cli.commands.schema_changes import changes_of_tables, policy_of, policy_option
 from lake.cli.confirming import confirm
 from lake.cli.connection import connect, uri_option
 from lake.cli.group import Group
@@ -111,6 +113,12 @@ def _slot_of(slot: str | None, into: str) -> str:
     help="Warn when the source keeps more log than this for the slot.",
 )
 @click.option("--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Where /metrics is. [default: none]")
+@click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A schema-changes.yml: warn of changes of tables that it holds.",
+)
 @json_option
 def run(
     source: str,
@@ -128,6 +136,7 @@ def run(
     new_snapshot: bool,
     alarm_bytes: int,
     metrics_port: int | None,
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Capture the rows that are there, and every change.
@@ -170,6 +179,8 @@ def run(
     with LakeClient(uri) as client:
         running = make(client)
         _report(running)
+        if policy is not None:
+            _watch(running, client, into, policy)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         for number in handlers:
             signal.signal(number, lambda *_: running.stop())
@@ -184,6 +195,21 @@ def run(
         print_list("table", ("table", "rows"), sorted(result.rows.items()))
     if (trouble := _unreadable(result.troubles)) is not None:
         raise UserError(trouble)
+
+
+def _watch(running: "Runner[Any, Any]", client: "LakeClient", into: str, policy: Path) -> None:
+    """Lets a capture warn of held changes, first of those that there are. Raises UserError."""
+    rules = policy_of(policy)
+    from lake.capture.any_state import any_state
+    from lake.capture.raw_table import RawTable
+    from lake.capture.schema_changes.watch import Watch
+    from lake.protocol.hive import NoSuchObjectException
+
+    watch = Watch(client.table(into), rules)
+    with suppress(NoSuchObjectException):  # the capture makes the table
+        state = RawTable(client, into).latest(any_state, even_undone=True)
+        watch.look(state.tables if state is not None else ())
+    running.on_defined = watch.look
 
 
 def _unreadable(troubles: Mapping[str, str]) -> str | None:
@@ -422,15 +448,25 @@ def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json:
 @_into_option
 @uri_option
 @click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="These only. [default: all]")
-def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
+@click.option(
+    "--misfits",
+    type=click.Choice(["hold", "quarantine"]),
+    default="hold",
+    show_default=True,
+    help="Where a value doesn't fit its column's type: let the refresh fail, or keep the change in NAME_misfits.",
+)
+@policy_option
+def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str, policy: Path | None) -> None:
     """Print definitions of typed tables for `metastore pipeline`.
 
     One for each captured table that has a key. A table whose definitions can't be printed is named in a comment. Two
-    tables of one name get their schemas before it.
+    tables of one name get their schemas before it. With --policy, columns that it holds or ignores are left out, and a
+    table of which another change is held counts as one whose definitions can't be printed.
 
     \b
-    Example:
+    Examples:
       metastore capture definitions --into raw.shop > shop/transformations/ods.sql
+      metastore capture definitions --into raw.shop --table public.orders --misfits quarantine
     """
     from lake.capture.definitions import definition, names_of
     from lake.capture.errors import CaptureError
@@ -445,12 +481,24 @@ def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
             try:
                 if table in state.troubles:
                     raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
-                click.echo(definition(client.table(into), table, names[table]))
+                without = _columns_without(uri, into, table, policy)
+                lake, quarantines = client.table(into), misfits == "quarantine"
+                click.echo(definition(lake, table, names[table], quarantines=quarantines, without=without))
             except CaptureError as error:
                 if tables:
                     raise
                 click.echo(f"-- {error}\n")
                 click.echo(str(error), err=True)
+
+
+def _columns_without(uri: str, into: str, table: str, policy: Path | None) -> frozenset[str]:
+    """The columns of a table that a policy leaves out; none without a policy. Raises UserError."""
+    if policy is None:
+        return frozenset()
+    rules = policy_of(policy)  # says what is missing to read it
+    from lake.capture.schema_changes.agreed import columns_without
+
+    return columns_without(changes_of_tables(uri, into, (table,), rules))
 
 
 def _slot_name(uri: str, into: str) -> str:

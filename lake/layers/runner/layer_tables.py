@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from lake.layers.compiler.compiling import ROW_KEYS, Compiled
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.properties import keep_property
 from lake.layers.runner.sinks import DELIVERED
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
 from lake.protocol.formats.keyed_table import PRIMARY_KEY
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
+from lake.tables.properties import keep_property
 
 PROJECT = "pipeline.project"
 """A property of layers' tables: the project that computes them."""

@@ -12,11 +12,11 @@ from lake.layers.compiler.compiling import Compiled
 from lake.layers.definitions.model import Sink
 from lake.layers.errors import first_line
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.properties import keep_property
 from lake.layers.runner.records import writes_rows
 from lake.protocol.errors import UserError
 from lake.protocol.hive import MetaException
 from lake.tables.lake import LakeTable
+from lake.tables.properties import keep_property
 
 logger = logging.getLogger(__name__)
 

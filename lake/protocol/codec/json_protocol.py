@@ -12,7 +12,7 @@ from thrift.Thrift import TType
 
 from lake.protocol.struct import Struct
 
-_TAGS = {
+TAGS = {
     TType.BOOL: "tf",
     TType.BYTE: "i8",
     TType.I16: "i16",
@@ -25,6 +25,7 @@ _TAGS = {
     TType.LIST: "lst",
     TType.SET: "set",
 }
+"""How the protocol calls the types."""
 
 
 _NUMBERS = (TType.BOOL, TType.BYTE, TType.I16, TType.I32, TType.I64, TType.DOUBLE)
@@ -41,7 +42,7 @@ def to_json(cls: type[Struct], plain: dict[str, Any]) -> str:
 @cache
 def _fields(cls: type[Any]) -> list[tuple[str, str, int, Any]]:
     """Name, what stands before the value, wire type and its argument of each field."""
-    return [(e[2], f'"{e[0]}":{{"{_TAGS[e[1]]}":', e[1], e[3]) for e in cls.thrift_spec if e is not None]
+    return [(e[2], f'"{e[0]}":{{"{TAGS[e[1]]}":', e[1], e[3]) for e in cls.thrift_spec if e is not None]
 
 
 def _struct(cls: type[Struct], plain: dict[str, Any]) -> str:
@@ -60,7 +61,7 @@ def _value(kind: int, argument: Any, value: Any) -> str:
         return _struct(argument[0], value)
     if kind in (TType.LIST, TType.SET):
         items = "".join(f",{_value(argument[0], argument[1], item)}" for item in value)
-        return f'["{_TAGS[argument[0]]}",{len(value)}{items}]'
+        return f'["{TAGS[argument[0]]}",{len(value)}{items}]'
     if kind == TType.MAP:
         key_kind, key_argument, item_kind, item_argument, *_ = argument
         pairs = value.items() if isinstance(value, dict) else value
@@ -69,5 +70,5 @@ def _value(kind: int, argument: Any, value: Any) -> str:
             f"{quote}{_value(key_kind, key_argument, key)}{quote}:{_value(item_kind, item_argument, item)}"
             for key, item in pairs
         )
-        return f'["{_TAGS[key_kind]}","{_TAGS[item_kind]}",{len(pairs)},{{{entries}}}]'
+        return f'["{TAGS[key_kind]}","{TAGS[item_kind]}",{len(pairs)},{{{entries}}}]'
     return str(int(value)) if kind == TType.BOOL else str(value)

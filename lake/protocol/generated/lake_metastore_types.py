@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from lake.protocol.struct import ExceptionStruct, Spec, Struct, link
 from lake.protocol.struct import fields as f
-from lake.protocol.generated.hive_metastore_types import Table
+from lake.protocol.generated.hive_metastore_types import Catalog, ColumnStatistics, Database, Function, HiveObjectPrivilege, Partition, Role, RolePrincipalGrant, SQLAllTableConstraints, Table
 
 
 class TableReference(Struct):
@@ -722,6 +722,47 @@ class ImportHudiResponse(Struct):
         self.position = position
 
 
+class ImportRequest(Struct):
+    __slots__ = ('catalogs', 'databases', 'functions', 'tables', 'partitions', 'statistics', 'constraints', 'roles', 'members', 'grants', 'overwrite', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, catalogs: list[Catalog] | None = None, databases: list[Database] | None = None, functions: list[Function] | None = None, tables: list[Table] | None = None, partitions: list[Partition] | None = None, statistics: list[ColumnStatistics] | None = None, constraints: SQLAllTableConstraints | None = None, roles: list[Role] | None = None, members: list[RolePrincipalGrant] | None = None, grants: list[HiveObjectPrivilege] | None = None, overwrite: bool | None = None) -> None:
+        self.catalogs = catalogs
+        self.databases = databases
+        self.functions = functions
+        self.tables = tables
+        self.partitions = partitions
+        self.statistics = statistics
+        self.constraints = constraints
+        self.roles = roles
+        self.members = members
+        self.grants = grants
+        self.overwrite = overwrite
+
+
+class ImportDifference(Struct):
+    __slots__ = ('kind', 'name', 'difference', 'replaced', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('kind', 'name', 'difference', 'replaced',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, kind: str | None = None, name: str | None = None, difference: str | None = None, replaced: bool | None = None) -> None:
+        self.kind = kind
+        self.name = name
+        self.difference = difference
+        self.replaced = replaced
+
+
+class ImportResponse(Struct):
+    __slots__ = ('added', 'same', 'differences', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('added', 'same', 'differences',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, added: int | None = None, same: int | None = None, differences: list[ImportDifference] | None = None) -> None:
+        self.added = added
+        self.same = same
+        self.differences = differences
+
+
 class LeaseRequest(Struct):
     __slots__ = ('table', 'id', 'position', 'seconds', 'holder', 'onwards', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'id', 'seconds',)
@@ -1165,6 +1206,9 @@ HudiInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11
 ImportHudiRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'location', 11, 'UTF8'), (3, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)), (4, 'instants', 15, (12, [HudiInstant, None], False)), (5, 'folder', 15, (12, [InstantKey, None], False)), (6, 'olderFiles', 13, (11, 'UTF8', 10, None, False)))
 ImportedInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'fresh', 2, None), (5, 'remark', 11, 'UTF8'))
 ImportHudiResponse.thrift_spec = f(None, (1, 'tableAdded', 2, None), (2, 'instants', 15, (12, [ImportedInstant, None], False)), (3, 'position', 10, None))
+ImportRequest.thrift_spec = f(None, (1, 'catalogs', 15, (12, [Catalog, None], False)), (2, 'databases', 15, (12, [Database, None], False)), (3, 'functions', 15, (12, [Function, None], False)), (4, 'tables', 15, (12, [Table, None], False)), (5, 'partitions', 15, (12, [Partition, None], False)), (6, 'statistics', 15, (12, [ColumnStatistics, None], False)), (7, 'constraints', 12, [SQLAllTableConstraints, None]), (8, 'roles', 15, (12, [Role, None], False)), (9, 'members', 15, (12, [RolePrincipalGrant, None], False)), (10, 'grants', 15, (12, [HiveObjectPrivilege, None], False)), (11, 'overwrite', 2, None))
+ImportDifference.thrift_spec = f(None, (1, 'kind', 11, 'UTF8'), (2, 'name', 11, 'UTF8'), (3, 'difference', 11, 'UTF8'), (4, 'replaced', 2, None))
+ImportResponse.thrift_spec = f(None, (1, 'added', 10, None), (2, 'same', 10, None), (3, 'differences', 15, (12, [ImportDifference, None], False)))
 LeaseRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'id', 11, 'UTF8'), (3, 'position', 10, None), (4, 'seconds', 8, None), (5, 'holder', 11, 'UTF8'), (6, 'onwards', 2, None))
 ReaderLease.thrift_spec = f(None, (1, 'id', 11, 'UTF8'), (2, 'table', 12, [TableReference, None]), (3, 'position', 10, None), (4, 'expiresAt', 10, None), (5, 'holder', 11, 'UTF8'), (6, 'onwards', 2, None))
 ServiceJob.thrift_spec = f(None, (1, 'id', 10, None), (2, 'table', 12, [TableReference, None]), (3, 'action', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'instant', 11, 'UTF8'), (6, 'reason', 11, 'UTF8'), (7, 'gain', 4, None), (8, 'cost', 4, None), (9, 'priority', 8, None), (10, 'attempts', 8, None), (11, 'failures', 8, None), (12, 'worker', 11, 'UTF8'), (13, 'enqueuedAt', 10, None), (14, 'startedAt', 10, None), (15, 'finishedAt', 10, None), (16, 'notBefore', 10, None), (17, 'outcome', 11, 'UTF8'), (18, 'log', 11, 'UTF8'), (19, 'stopping', 2, None), (20, 'windows', 11, 'UTF8'), (21, 'bytes', 10, None), (22, 'pool', 11, 'UTF8'))
@@ -1245,6 +1289,9 @@ for _cls in (
     ImportHudiRequest,
     ImportedInstant,
     ImportHudiResponse,
+    ImportRequest,
+    ImportDifference,
+    ImportResponse,
     LeaseRequest,
     ReaderLease,
     ServiceJob,

@@ -126,6 +126,33 @@ def location(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
     yield {"location": arguments.location}
 
 
+def imported(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    """What an import brings, named as far as its lists do, and whose privileges."""
+    request = arguments.request
+    for each in (request.catalogs or ())[:_MOST_OBJECTS]:
+        yield {"kind": "catalog", "object": each.name}
+    for each in (request.databases or ())[:_MOST_OBJECTS]:
+        yield {"kind": "database", "object": each.name}
+    for each in (request.functions or ())[:_MOST_OBJECTS]:
+        yield {"kind": "function", "object": f"{each.dbName}.{each.functionName}"}
+    for each in (request.tables or ())[:_MOST_OBJECTS]:
+        yield {"kind": "table", "object": f"{each.dbName}.{each.tableName}"}
+    of_partitions = {(each.dbName, each.tableName) for each in request.partitions or ()}
+    for database, table in sorted(of_partitions, key=str)[:_MOST_OBJECTS]:
+        yield {"kind": "partitions", "object": f"{database}.{table}"}
+    for each in (request.roles or ())[:_MOST_OBJECTS]:
+        yield {"kind": "role", "object": each.roleName}
+    for each in (request.members or ())[:_MOST_OBJECTS]:
+        yield {"role": each.roleName, "grantee": _principal(each.principalName, each.principalType)}
+    for each in (request.grants or ())[:_MOST_OBJECTS]:
+        info = each.grantInfo
+        yield {
+            "privilege": info and info.privilege,
+            "object": _object(each.hiveObject),
+            "grantee": _principal(each.principalName, each.principalType),
+        }
+
+
 def issued_tokens(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
     """The tokens that the answer or the request names, each with their owner."""
     request = arguments.request

@@ -128,6 +128,23 @@ def new_package(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
         yield Action.ALTER, database(given.database_name(value.dbName, value.catName))
 
 
+def imported(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
+    """Administrators import from any place, unless places are confined: then even they need the right to each."""
+    if not asked.places.confined:
+        return
+    for catalog in value.catalogs or ():
+        yield from asked.location(EVERYTHING, [catalog.locationUri])
+    for each in value.databases or ():
+        yield from asked.location(EVERYTHING, [each.locationUri, each.managedLocationUri])
+    for function in value.functions or ():
+        yield from asked.location(EVERYTHING, [resource.uri for resource in function.resourceUris or ()])
+    for each in value.tables or ():
+        yield from asked.location(EVERYTHING, locations_of(each.sd))
+        yield from metadata_outside(asked, each, [each.sd and each.sd.location])
+    for each in value.partitions or ():
+        yield from asked.location(EVERYTHING, locations_of(each.sd))
+
+
 def claim(asked: Asked, value: Any) -> None:
     """Makes the caller the owner of a new object, unless it names one of its own roles or groups."""
     of_table = hasattr(value, "owner")
@@ -173,6 +190,7 @@ CHECKS: dict[str, Check] = {
         new_function,
         new_procedure,
         new_package,
+        imported,
     )
 }
 OWNED = frozenset({"new_database", "new_table", "new_function", "new_procedure", "new_package"})

@@ -49,6 +49,10 @@ _OF_LEADER: dict[str, tuple[str, tuple[str, ...]]] = {
         "Uncommitted partitions whose time has come, and that could not be made ready.",
         (),
     ),
+    "metastore_federation_log_behind_seconds": (
+        "By how much the merged notification log of a front is behind the log of a backend.",
+        ("backend",),
+    ),
 }
 """Gauges about the whole metastore, by name: meaning and labels. Only the leader shows them. A server that was the
 leader before would show old values."""
@@ -162,6 +166,12 @@ class _Metrics:
         self.federation_left_out = Counter(
             "metastore_federation_left_out",
             "Lists of several backends of a front that came without one, which could not be reached.",
+            ["backend"],
+            registry=self.registry,
+        )
+        self.federation_lost = Counter(
+            "metastore_federation_log_losses",
+            "Times that events of a backend were lost to the merged notification log of a front.",
             ["backend"],
             registry=self.registry,
         )
@@ -364,6 +374,16 @@ def audit_records_lost(count: int) -> None:
 def federation_left_out(backend: str) -> None:
     """Counts a list of several backends that came without one."""
     _metrics().federation_left_out.labels(backend).inc()
+
+
+def federation_log_lost(backend: str) -> None:
+    """Counts a loss of events of a backend."""
+    _metrics().federation_lost.labels(backend).inc()
+
+
+def federation_log_behind(backend: str, seconds: float) -> None:
+    """Sets by how much the merged notification log is behind a backend."""
+    _metrics().of_leader["metastore_federation_log_behind_seconds"].labels(backend).set(seconds)
 
 
 def federation_backend(backend: str, *, down: bool) -> None:

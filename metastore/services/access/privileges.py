@@ -234,6 +234,44 @@ def keep_of_new_partitions(tx: Transaction, table: TableRow, names: Sequence[str
         )
 
 
+def bring(tx: Transaction, wanted: HiveObjectPrivilege, *, replace: bool) -> bool | None:
+    """Stores a privilege of another metastore, with its time and its grantor; whether it wasn't there.
+
+    None: it was there, but the right to pass it on is another one; with `replace` that is as it was there, by now.
+    Raises MetaException for an object or a role that isn't there.
+    """
+    info = wanted.grantInfo
+    if info is None or not info.privilege:
+        raise MetaException("a privilege needs a name")
+    principal = principal_of(wanted.principalName, wanted.principalType)
+    if principal.type == PrincipalType.ROLE:
+        check_role(tx, principal.name)
+    target = _held(tx, _ref(wanted))
+    new = _new(target, principal, info, info.privilege, info.createTime or now_seconds(), wanted.authorizer)
+    found = store.find(tx, target=target, principals=[principal])
+    there = [each for each in found if _identity(each) == _identity(new)]
+    if not there:
+        store.add(tx, [new])
+        return True
+    if any(each.grant_option == new.grant_option for each in there):
+        return False
+    if replace:
+        store.remove(tx, [each.id for each in there])
+        store.add(tx, [new])
+    return None
+
+
+def _identity(grant: GrantRow | NewGrant) -> tuple[str, str, str | None]:
+    """What tells two grants on one object to one principal apart."""
+    return grant.privilege.lower(), (grant.grantor or "").lower(), grant.authorizer
+
+
+def described(wanted: HiveObjectPrivilege) -> str:
+    """A privilege in words, for people."""
+    info = wanted.grantInfo or PrivilegeGrantInfo()
+    return f"{info.privilege} on {_described(_ref(wanted))} to {wanted.principalName}"
+
+
 def keep_creators(tx: Transaction, table_id: int, privileges: PrincipalPrivilegeSet | None) -> None:
     """Stores the privileges on a new table that its creator sent along."""
     if privileges is None:

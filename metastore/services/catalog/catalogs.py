@@ -26,6 +26,8 @@ from metastore.store.catalog.catalogs import CatalogRow
 from metastore.store.engine.names import DatabaseName
 from metastore.warehouse import Warehouse, WarehouseError
 
+DEFAULT_DESCRIPTION = "Default catalog, for Hive"
+
 
 class CatalogService:
     """Hive's calls for catalogs."""
@@ -49,7 +51,7 @@ class CatalogService:
         )
         try:
             with self._database.write() as tx:
-                catalog_id = catalogs.add(tx, DEFAULT_CATALOG, "Default catalog, for Hive", root, now)
+                catalog_id = catalogs.add(tx, DEFAULT_CATALOG, DEFAULT_DESCRIPTION, root, now)
                 databases.add(tx, catalog_id, DEFAULT_DATABASE, root, "public", binary.encode(body))
         except Conflict:  # another server was as quick
             return

@@ -45,7 +45,7 @@ class FunctionService:
                 row = databases.find(tx, home, RowLock.SHARED)
                 if row is None:
                     raise NoSuchObjectException(given.plain(function.dbName))
-                functions.add(tx, row.id, name, _body(kept))
+                functions.add(tx, row.id, name, body(kept))
                 created = kept.replace(functionName=name, dbName=home.database, catName=home.catalog)
                 self._events.function(tx, EventType.CREATE_FUNCTION, None, created)
         except Conflict:
@@ -102,7 +102,7 @@ class FunctionService:
                     ownerType=new.ownerType,
                     functionType=new.functionType,
                 )
-                functions.change(tx, row.id, target.id, new_name, _body(changed))
+                functions.change(tx, row.id, target.id, new_name, body(changed))
                 changed = changed.replace(functionName=new_name, dbName=home.database, catName=home.catalog)
                 self._events.function(tx, EventType.ALTER_FUNCTION, function_of(row), changed)
         except Conflict:
@@ -141,7 +141,7 @@ def _find(tx: Transaction, database: str | None, name: str | None, *, lock: bool
     return functions.find(tx, given.database_name(database), given.normalized(name), lock=lock)
 
 
-def _body(function: Function) -> bytes:
+def body(function: Function) -> bytes:
     """What the store keeps of a function beside its names."""
     return binary.encode(function.replace(functionName=None, dbName=None, catName=None))
 

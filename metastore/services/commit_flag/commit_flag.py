@@ -43,6 +43,19 @@ def of_new(parameters: dict[str, str], now: Now, *, born_ready: bool) -> Flag:
     return commit(parameters, now, by) if said else Flag(_open(parameters, now))
 
 
+def of_brought(parameters: dict[str, str], now: Now) -> Flag:
+    """The flag of a partition that is brought from another metastore, as its parameters say it; they are kept.
+
+    Where they don't say it the partition was to be seen there. One that wasn't gets the time since when it is open,
+    unless it has one.
+    """
+    said = (parameters.get(COMMIT) or "").strip().lower()
+    if said == "false":
+        parameters.setdefault(OPENED, str(now()))
+        return Flag(False)
+    return Flag(True, _number(parameters.get(COMMIT_TIME)) if said == "true" else None)
+
+
 def of_altered(old: Flag, before: Mapping[str, str], parameters: dict[str, str], now: Now) -> Flag:
     """The flag of a partition that had the parameters `before` and gets new ones, which get what belongs to it.
 

@@ -56,15 +56,15 @@ class ConstraintService:
         name that is taken, MetaException for a key that can't be.
         """
 
-        def keep(tx: Transaction, _: int) -> None:
+        def keep_own(tx: Transaction, _: int) -> None:
             own = given.table_name(table.dbName, table.tableName, table.catName)
             entries = list(asked_for(wanted, own))
             for entry in entries:
                 if entry.table != own:
                     raise InvalidObjectException(f"the table {own} can't be made with a constraint on {entry.table}")
-            _keep(tx, self._events, entries)
+            keep(tx, self._events, entries)
 
-        self._tables.create(table, context, keep)
+        self._tables.create(table, context, keep_own)
 
     def add(self, wanted: SQLAllTableConstraints) -> None:
         """Adds constraints to tables.
@@ -73,7 +73,7 @@ class ConstraintService:
         or a name that is taken: undeclared by Hive's methods, so a MetaException to the client too.
         """
         with self._database.write() as tx:
-            _keep(tx, self._events, list(asked_for(wanted)))
+            keep(tx, self._events, list(asked_for(wanted)))
 
     def of_table(self, struct: type[S], database: str | None, table: str | None, catalog: str | None = None) -> list[S]:
         """A table's constraints of one kind, by the struct they are; none where there is no such table."""
@@ -164,8 +164,12 @@ class _Tables:
         return self._types[name][column]
 
 
-def _keep(tx: Transaction, events: Events, entries: Sequence[Entry]) -> None:
-    """Checks constraints and adds them, kind by kind: one may refer to another of a kind before it."""
+def keep(tx: Transaction, events: Events, entries: Sequence[Entry]) -> None:
+    """Checks constraints and adds them, kind by kind: one may refer to another of a kind before it.
+
+    Raises MetaException for a key that can't be, InvalidObjectException for a column or table that isn't there, or a
+    name that is taken.
+    """
     held = _Tables(tx, entries)
     added: dict[TableName, set[str | None]] = defaultdict(set)
     for form in FORMS:

@@ -146,9 +146,9 @@ class TableService:
             _check_complete(table)
             value = hive_objects.table(table)
             value.dbName, value.catName = name.database, name.catalog
-            value.tableType = _table_type(value)
+            value.tableType = table_type(value)
             assert value.sd is not None and value.parameters is not None
-            if (wrong := _unreadable_properties(value)) is not None:
+            if (wrong := unreadable_properties(value)) is not None:
                 raise InvalidObjectException(wrong)
             view = table.tableType == hive_objects.VIEW
             if not view:
@@ -623,8 +623,8 @@ class TableService:
         )
         _check_keys(old, value)
         value.createTime = old.createTime
-        value.tableType = _table_type(value)
-        if (wrong := _unreadable_properties(value)) is not None:
+        value.tableType = table_type(value)
+        if (wrong := unreadable_properties(value)) is not None:
             raise InvalidOperationException(wrong)
 
     def _check_types(self, tx: Transaction, row: TableRow, old: Table, new: Table) -> None:
@@ -986,7 +986,7 @@ def _not_found(database: str | None, table: str | None) -> NoSuchObjectException
     return NoSuchObjectException(f"{given.plain(database)}.{table} table not found")
 
 
-def _table_type(value: Table) -> str:
+def table_type(value: Table) -> str:
     """The type that Hive gives a new table: the parameter EXTERNAL decides between managed and external."""
     if value.tableType is None and value.viewOriginalText is not None:
         return hive_objects.VIEW
@@ -1002,7 +1002,7 @@ def _usual_place(home: DatabaseRow, value: Table) -> str:
     return managed or home.location or ""
 
 
-def _unreadable_properties(value: Table) -> str | None:
+def unreadable_properties(value: Table) -> str | None:
     """What is wrong with a table's readiness and timeline properties, and its key, as a text; None if nothing."""
     try:
         ReadinessProperties.of_table(value.parameters or {}, hive_objects.key_names(value))

@@ -236,6 +236,11 @@ def add_role(tx: Connection, name: str, owner: str | None, create_time: int) -> 
     tx.execute(insert(roles), {"name": name, "owner": owner, "create_time": create_time})
 
 
+def change_role(tx: Connection, role: RoleRow, owner: str | None) -> None:
+    """Gives a role another owner."""
+    tx.execute(update(roles).where(roles.c.id == role.id).values(owner=owner))
+
+
 def remove_role(tx: Connection, role: RoleRow, principal: Principal) -> None:
     """Removes a role, its members, and what it has: `principal` is the role as a holder of privileges and roles."""
     for table in (privileges, role_grants):

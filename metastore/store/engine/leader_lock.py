@@ -16,14 +16,19 @@ SILENT_SECONDS = 15.0
 """After this time without a statement, Postgres takes the lock from its holder."""
 
 _LOCK = 5_021_971_317  # the advisory lock's id: an arbitrary number
+
+OF_FRONTS = 5_021_971_319
+"""The id of another lock: that of the front that follows logs. Servers may use the same database."""
+
 _NAME = "metastore leader "
 
 
 class LeaderLock:
     """One candidate for the leader lock. Not thread-safe."""
 
-    def __init__(self, url: str, name: str, *, silent_seconds: float = SILENT_SECONDS) -> None:
-        """Connects on first use. `url`: a SQLAlchemy URL. `name`: of the candidate; see `holder`."""
+    def __init__(self, url: str, name: str, *, silent_seconds: float = SILENT_SECONDS, lock: int = _LOCK) -> None:
+        """Connects on first use. `url`: a SQLAlchemy URL. `name`: of the candidate; see `holder`. `lock`: its id."""
+        self._lock = lock
         silent_ms = int(silent_seconds * 1000)
         self._engine = create_engine(
             url,
@@ -49,7 +54,9 @@ class LeaderLock:
             if self._connection is None:
                 self._connection = self._engine.connect()
             statement = "SELECT true" if self._held else "SELECT pg_try_advisory_lock(:key)"
-            self._held = self._connection.execute(text(statement), {} if self._held else {"key": _LOCK}).scalar_one()
+            self._held = self._connection.execute(
+                text(statement), {} if self._held else {"key": self._lock}
+            ).scalar_one()
         except (DBAPIError, psycopg2.Error) as error:
             self.release()
             raise DatabaseUnavailable(str(getattr(error, "orig", error)).strip().partition("\n")[0]) from error

@@ -1,5 +1,7 @@
 """Definitions that change at the source: the raw table comes to the rows of the source, whatever the log says."""
 
+import json
+
 import pytest
 
 from tests.lake.capture.shop import Source
@@ -152,3 +154,18 @@ def test_an_attribute_that_is_added_to_a_composite_type(source: Source) -> None:
     source.run("ALTER TYPE place ADD ATTRIBUTE z int")
     source.capture()
     assert source.replayed("t", ("id",)) == ['{"at": "(1,2,)", "id": 1}']
+
+
+def test_numbers_of_columns_are_kept(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int, b int); INSERT INTO t VALUES (1, 2, 3)")
+    source.capture()
+    source.run("ALTER TABLE t RENAME a TO c; INSERT INTO t VALUES (2, 3, 4)")
+    source.capture()
+    source.run("ALTER TABLE t DROP b; ALTER TABLE t ADD b int; INSERT INTO t VALUES (3, 4, 5)")
+    source.capture()
+    schemas = [json.loads(row["after"]) for row in source.raw("t") if row["op"] == "schema"]
+    assert [[(each["name"], each["number"]) for each in columns] for columns in schemas] == [
+        [("id", 1), ("a", 2), ("b", 3)],
+        [("id", 1), ("c", 2), ("b", 3)],
+        [("id", 1), ("c", 2), ("b", 4)],
+    ]

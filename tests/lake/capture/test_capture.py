@@ -121,7 +121,8 @@ def test_a_definition_that_changes(source: Source) -> None:
         ["id", "a", "b", "c"],
         ["id", "d", "c"],
     ]
-    assert schemas[0][1] == {"name": "a", "type": "int", "source_type": "integer", "key": False, "large": False}
+    described = {"name": "a", "type": "int", "source_type": "integer", "key": False, "large": False, "number": 2}
+    assert schemas[0][1] == described
     changes = [row for row in source.raw("t") if row["op"] == "insert"]
     assert json.loads(changes[-1]["after"]) == {"id": 3, "d": 4, "c": "2"}
 

@@ -1,5 +1,6 @@
 """The definitions that `metastore capture definitions` prints: what they show while the source changes."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -14,7 +15,7 @@ from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project
 from tests.lake.capture.shop import Source
 from tests.lake.capture.test_commands import invoke
-from tests.lake.capture.typed_duck import query_of, typed_rows
+from tests.lake.capture.typed_duck import misfits_query_of, query_of, rows_of_query, typed_rows
 from tests.lake.layers.projects import write_project
 from tests.support.server import MetastoreServer
 
@@ -77,10 +78,82 @@ def test_a_column_that_is_null_in_older_rows_needs_no_other_definitions(source: 
     assert typed.rows() == [[3, 30]]
 
 
+def test_a_value_that_does_not_fit_holds_the_table(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, n numeric(6,2)); INSERT INTO t VALUES (1, 1.5), (2, 2.5)")
+    source.capture()
+    typed = Typed(source)
+    assert typed.rows() == [[1, Decimal("1.50")], [2, Decimal("2.50")]]
+    source.run("UPDATE t SET n = 'NaN' WHERE id = 1; UPDATE t SET n = 9 WHERE id = 2")
+    source.capture()
+    [row] = [each for each in source.raw("t") if each["after"] == '{"id":1,"n":"NaN"}']
+    with pytest.raises(duckdb.Error, match="does not hold") as raised:
+        typed.rows()
+    assert f"position (1, {row['commit_lsn']}, {row['ordinal']})" in str(raised.value)
+    source.run("TRUNCATE t; INSERT INTO t VALUES (3, 3)")
+    source.capture()
+    assert typed.rows() == [[3, Decimal("3.00")]], "what was truncated doesn't count"
+
+
+def test_changes_with_values_that_do_not_fit_are_kept_apart(source: Source) -> None:
+    source.run(
+        "CREATE TABLE t (id int PRIMARY KEY, n numeric(6,2), body text); ALTER TABLE t ALTER body SET STORAGE EXTERNAL"
+    )
+    long = "SELECT n, n, repeat(md5(n::text), 90) FROM generate_series"
+    source.run(f"INSERT INTO t {long}(1, 3) n")
+    source.capture()
+    query = query_of(source.client, source.into, "public.t", quarantines=True)
+    apart = misfits_query_of(source.client, source.into, "public.t")
+
+    def rows() -> list[list[object]]:
+        found = typed_rows(source.client, source.into, "public.t", query)
+        return [[each["id"], each["n"], each["body"]] for each in found]
+
+    def misfits() -> list[list[object]]:
+        found = rows_of_query(source.client, source.into, "public.t", apart)
+        return [
+            [each["op"], each["misfits"], each["raw"]] for each in sorted(found, key=lambda each: each["commit_lsn"])
+        ]
+
+    bodies = [None, *(body for (body,) in source.run("SELECT body FROM t ORDER BY id"))]
+    assert misfits() == []
+    source.run("UPDATE t SET n = 'NaN' WHERE id = 1; UPDATE t SET n = 9 WHERE id = 2; DELETE FROM t WHERE id = 3")
+    source.run("INSERT INTO t VALUES (4, 'NaN', 'four')")
+    source.capture()
+    assert rows() == [[1, 1, bodies[1]], [2, 9, bodies[2]]]
+    assert misfits() == [["update", "n", '{"id":1,"n":"NaN"}'], ["insert", "n", '{"id":4,"n":"NaN","body":"four"}']]
+    source.run("UPDATE t SET n = 11, body = 'one' WHERE id = 1; DELETE FROM t WHERE id = 4")
+    source.capture()
+    assert rows() == [[1, 11, "one"], [2, 9, bodies[2]]]
+    source.run("UPDATE t SET n = 'NaN', body = repeat(md5('x'), 90) WHERE id = 2")
+    source.run("UPDATE t SET n = 12 WHERE id = 2")
+    source.capture()
+    with pytest.raises(duckdb.Error, match="left out its large value body"):
+        rows()  # the value is known, but from a change that doesn't count
+    source.run("UPDATE t SET body = 'two' WHERE id = 2")
+    source.capture()
+    assert rows() == [[1, 11, "one"], [2, 12, "two"]]
+
+
+def test_keys_that_do_not_fit(source: Source) -> None:
+    source.run("CREATE TABLE t (id int, k numeric(6,2), PRIMARY KEY (id, k)); INSERT INTO t VALUES (1, 'NaN'), (2, 2)")
+    source.capture()
+    query = query_of(source.client, source.into, "public.t", quarantines=True)
+    apart = misfits_query_of(source.client, source.into, "public.t")
+    with pytest.raises(duckdb.Error, match="does not hold"):
+        Typed(source).rows()
+    source.run("UPDATE t SET k = 3 WHERE id = 1; UPDATE t SET k = 'NaN' WHERE id = 2")
+    source.capture()
+    assert typed_rows(source.client, source.into, "public.t", query) == [{"id": 1, "k": 3}]
+    found = rows_of_query(source.client, source.into, "public.t", apart)
+    assert sorted((each["op"], each["misfits"]) for each in found) == [("delete", "k"), ("read", "k"), ("update", "k")]
+
+
 def test_columns_with_names_that_definitions_use(source: Source) -> None:
-    source.run("CREATE TABLE t (id int PRIMARY KEY, unchanged text, left_out text, source_table text, last int)")
+    source.run(
+        "CREATE TABLE t (id int PRIMARY KEY, unchanged text, left_out text, source_table text, last int, misfit text)"
+    )
     source.run("ALTER TABLE t ALTER unchanged SET STORAGE EXTERNAL")
-    source.run("INSERT INTO t VALUES (1, repeat(md5('1'), 99), 'a', 'b', 5)")
+    source.run("INSERT INTO t VALUES (1, repeat(md5('1'), 99), 'a', 'b', 5, 'c')")
     source.capture()
     source.run("UPDATE t SET left_out = 'c'")
     source.capture()

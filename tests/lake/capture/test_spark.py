@@ -78,3 +78,41 @@ def test_a_table_that_is_altered(
             table.refresh(spark)
         spark.sql(f"DROP TABLE {source.into.partition('.')[0]}.{name}")
     check("id, amount, body, n")
+
+
+def test_values_that_do_not_fit(
+    source: Source, hinting_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
+) -> None:
+    source.run(
+        "CREATE TABLE t (id int PRIMARY KEY, n numeric(6,2), f float8, d date, at timestamp, body text);"
+        " ALTER TABLE t ALTER body SET STORAGE EXTERNAL"
+    )
+    source.run(
+        "INSERT INTO t SELECT n, n, 'NaN', '2026-01-31', now(), repeat(md5(n::text), 90) FROM generate_series(1, 6) n"
+    )
+    source.capture()
+    spark = hinting_session("4")
+    table = TypedTable(tmp_path, source.client, source.into, "public.t")
+
+    def rows() -> list[tuple[object, ...]]:
+        return [(int(row[0]), row[1], row[3]) for row in table.refresh(spark)[1]]
+
+    day = "datetime.date(2026, 1, 31)"
+    wanted = [(number, f"Decimal('{number}.00')", day) for number in range(1, 7)]
+    assert rows() == wanted
+    source.run("UPDATE t SET n = 'NaN' WHERE id = 1")
+    source.capture()
+    with pytest.raises(SparkError, match=r"does not hold.*--misfits quarantine"):
+        table.refresh(spark)
+    source.run("UPDATE t SET d = 'infinity' WHERE id = 2; UPDATE t SET at = '-infinity' WHERE id = 3")
+    source.run("UPDATE t SET n = 44.4 WHERE id = 4; DELETE FROM t WHERE id = 5")
+    source.capture()
+    table = TypedTable(tmp_path, source.client, source.into, "public.t", quarantines=True)
+    after = [*wanted[:3], (4, "Decimal('44.40')", day), wanted[5]]
+    assert rows() == after
+    database = source.into.partition(".")[0]
+    apart = f"SELECT op, misfits, get_json_object(raw, '$.id') FROM {database}.t_misfits ORDER BY 3"
+    assert spark.sql(apart) == [["update", "n", "1"], ["update", "d", "2"], ["update", "at", "3"]]
+    source.run("UPDATE t SET n = 11, body = 'one' WHERE id = 1")
+    source.capture()
+    assert rows() == [(1, "Decimal('11.00')", day), *after[1:]]

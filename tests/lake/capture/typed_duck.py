@@ -1,6 +1,7 @@
 """The typed changes of a captured table, by DuckDB: the query of its definitions, without a project and Spark."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import duckdb
@@ -13,24 +14,21 @@ from lake.capture.raw_table import SCHEMA, rows_of
 from lake.tables.lake import LakeClient
 
 
-def query_of(client: LakeClient, into: str, table: str) -> str:
+def query_of(client: LakeClient, into: str, table: str, *, quarantines: bool = False) -> str:
     """The query of the typed changes as `metastore capture definitions` prints it now."""
-    made = definition(client.table(into), table)
+    made = definition(client.table(into), table, quarantines=quarantines)
     return made[made.index("WITH ") : made.index(";\n\n")]
+
+
+def misfits_query_of(client: LakeClient, into: str, table: str) -> str:
+    """The query of the changes that the quarantine has."""
+    made = definition(client.table(into), table, quarantines=True).split(";\n\n")[1]
+    return made[made.index("WITH ") :]
 
 
 def typed_rows(client: LakeClient, into: str, table: str, query: str) -> list[dict[str, Any]]:
     """What the typed changes come to by key `id`, as of now. Raises duckdb.Error with the query's own message."""
-    files = [each.select(SCHEMA.names) for each in rows_of(client.table(into), table)]
-    raw = pa.concat_tables([SCHEMA.empty_table(), *files])
-    raw = raw.append_column("source_table", pa.array([table] * len(raw), pa.string()))
-    database, name = into.split(".")
-    with duckdb.connect() as connection:
-        connection.execute(f"CREATE SCHEMA {database}")
-        connection.register("arrived", raw)
-        connection.execute(f"CREATE TABLE {database}.{name} AS FROM arrived")
-        tree = sqlglot.parse_one(query, read="spark").transform(_of_duckdb)
-        found = connection.execute(tree.sql("duckdb")).to_arrow_table().to_pylist()
+    found = rows_of_query(client, into, table, query)
     state: dict[Any, dict[str, Any]] = {}
     for row in sorted(found, key=lambda row: (row.pop("epoch"), row.pop("commit_lsn"), row.pop("ordinal"))):
         if row.pop("op") == "delete":
@@ -40,11 +38,42 @@ def typed_rows(client: LakeClient, into: str, table: str, query: str) -> list[di
     return [state[each] for each in sorted(state)]
 
 
+def rows_of_query(client: LakeClient, into: str, table: str, query: str) -> list[dict[str, Any]]:
+    """The rows of a query over what the raw table has of a table. Raises duckdb.Error with the query's own message."""
+    files = [each.select(SCHEMA.names) for each in rows_of(client.table(into), table)]
+    raw = pa.concat_tables([SCHEMA.empty_table(), *files])
+    raw = raw.append_column("source_table", pa.array([table] * len(raw), pa.string()))
+    database, name = into.split(".")
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE SCHEMA {database}")
+        connection.register("arrived", raw)
+        connection.execute(f"CREATE TABLE {database}.{name} AS FROM arrived")
+        tree = sqlglot.parse_one(query, read="spark").transform(_of_duckdb)
+        return connection.execute(tree.sql("duckdb")).to_arrow_table().to_pylist()
+
+
 def _of_duckdb(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Anonymous) and node.name.lower() == "raise_error":
         return exp.Anonymous(this="error", expressions=node.expressions)
     if isinstance(node, exp.FromJson):
         columns = sqlglot.parse_one(f"CREATE TABLE t ({node.expression.name})", read="spark").this.expressions
         types = {each.name: each.args["kind"].sql("duckdb") for each in columns}
-        return exp.Anonymous(this="from_json", expressions=[node.this, exp.Literal.string(json.dumps(types))])
+        return _read_json(node.this, types) if node.args.get("options") is None else _read_or_lost(node.this, types)
     return node
+
+
+def _read_json(text: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
+    return exp.Anonymous(this="from_json", expressions=[text.copy(), exp.Literal.string(json.dumps(types))])
+
+
+def _read_or_lost(text: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
+    """A text read as JSON; the last column says whether another one has a value that its type doesn't hold."""
+    *names, lost = types
+    typed = _read_json(text, {each: types[each] for each in names}).sql("duckdb")
+    texts = _read_json(text, dict.fromkeys(names, "VARCHAR")).sql("duckdb")
+    places = [exp.Literal.string(each).sql("duckdb") for each in names]
+    wrong = " OR ".join(f"(t.typed[{each}] IS NULL AND t.texts[{each}] IS NOT NULL)" for each in places)
+    added = f"{exp.to_identifier(lost, quoted=True).sql('duckdb')} := CASE WHEN {wrong} THEN 'lost' END"
+    row = f"CASE WHEN t.texts IS NOT NULL THEN struct_insert(t.typed, {added}) END"
+    made = f"list_transform([{{'typed': {typed}, 'texts': {texts}}}], lambda t: {row})[1]"
+    return sqlglot.parse_one(made, read="duckdb")

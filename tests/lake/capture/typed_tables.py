@@ -29,10 +29,12 @@ result = [[each.how for each in done.layers], [[shown(value) for value in row] f
 class TypedTable:
     """A project of the definitions of one captured table."""
 
-    def __init__(self, directory: Path, client: LakeClient, into: str, table: str) -> None:
-        """`into`: the raw table. `table`: of the source, with its schema."""
+    def __init__(
+        self, directory: Path, client: LakeClient, into: str, table: str, *, quarantines: bool = False
+    ) -> None:
+        """`into`: the raw table. `table`: of the source, with its schema. `quarantines`: as of `definition`."""
         database = into.partition(".")[0]
-        made = definition(client.table(into), table)
+        made = definition(client.table(into), table, quarantines=quarantines)
         project = write_project(directory, {"ods.sql": made}, name=database, database=database)
         self._code = REFRESH.format(
             root=str(ROOT), project=str(project), table=f"{database}.{table.rpartition('.')[2]}"

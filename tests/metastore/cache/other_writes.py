@@ -99,6 +99,7 @@ from lake.protocol.lake import (
     CommitTablesRequest,
     EngineFigures,
     FinishJobRequest,
+    ImportRequest,
     JobRequest,
     LeaseRequest,
     ReadGroupEventsRequest,
@@ -111,7 +112,7 @@ from lake.protocol.lake import (
     TableReference,
     TakeJobRequest,
 )
-from tests.support.builders import columns, database, view
+from tests.support.builders import columns, database, table, view
 
 Client = Any
 
@@ -364,6 +365,8 @@ LAKE = [
     _step("lake_acknowledge_events", "cache_group", 0, True),
 ]
 TABLE_SERVICES = [
+    _of("lake_import", lambda db: (ImportRequest(tables=[table(db, "brought")]),)),
+    _of("lake_import", lambda db: (ImportRequest(tables=[table(db, "brought", owner="him")], overwrite=True),)),
     _of("lake_commit_tables", lambda db: (_commit(db, "m0"),)),
     _of("lake_commit_tables", lambda db: (_commit(db, "m1", "m0"),)),
     _of("lake_lease_snapshot", lambda db: (LeaseRequest(_table(db), "me", seconds=60),)),

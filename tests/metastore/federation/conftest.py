@@ -5,9 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from tests.hive_client.conftest import jvm
 from tests.support.front import FrontServer
 from tests.support.reference import HiveReference
 from tests.support.server import MetastoreServer
+
+__all__ = ["jvm"]
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Backends that do what a test says."""
 
+import json
 import socket
 import socketserver
 import threading
@@ -8,9 +9,16 @@ from contextlib import suppress
 from typing import Any, Self
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.Thrift import TType
 from thrift.transport.TTransport import TFileObjectTransport, TTransportException
 
 from lake.protocol.codec import binary
+from lake.protocol.hive import (
+    CurrentNotificationEventId,
+    NotificationEvent,
+    NotificationEventRequest,
+    NotificationEventResponse,
+)
 from lake.protocol.services import METHODS
 
 
@@ -85,19 +93,55 @@ class StandIn:
         self._server.server_close()
 
 
+class LogStandIn(StandIn):
+    """A metastore of Hive of which there is nothing but its notification log, `log`."""
+
+    def __init__(self, *, port: int = 0) -> None:
+        self.log: list[NotificationEvent] = []
+        self.last = 0
+        answers = {
+            "get_all_databases": lambda: [],
+            "get_current_notificationEventId": lambda: CurrentNotificationEventId(self.last),
+            "get_next_notification": self._next,
+        }
+        super().__init__(answers, port=port)
+
+    @classmethod
+    def at(cls, port: int, before: "LogStandIn") -> Self:
+        """One with the log of another one that has ended."""
+        made = cls(port=port)
+        made.log, made.last = before.log, before.last
+        return made
+
+    def _next(self, asked: NotificationEventRequest) -> NotificationEventResponse:
+        found = [each for each in self.log if each.eventId > asked.lastEvent]
+        return NotificationEventResponse(found[: asked.maxEvents or None])
+
+    def add(self, db: str | None, table: str | None = "t", *, type: str = "DROP_TABLE", **message: object) -> None:
+        """One more event."""
+        self.last += 1
+        text = json.dumps({"db": db, "table": table, **message})
+        self.log.append(NotificationEvent(self.last, 7, type, db, table, text, "json-0.2"))
+
+
 def _arguments(protocol: TBinaryProtocol, cls: Any) -> list[Any]:
+    value = _struct(protocol, cls)
+    return [getattr(value, entry[2]) for entry in cls.thrift_spec if entry is not None]
+
+
+def _struct(protocol: TBinaryProtocol, cls: Any) -> Any:
+    """A struct without what lists and maps of structs hold: no test looks there."""
     value = cls()
     protocol.readStructBegin()
     while True:
         _, kind, number = protocol.readFieldBegin()
-        if kind == 0:
-            break
-        spec = cls.thrift_spec[number]
-        if kind == 12:  # a request struct: tests look at names alone
+        if kind == TType.STOP:
+            return value
+        _, _, name, argument, _ = cls.thrift_spec[number]
+        if kind == TType.STRUCT:
+            setattr(value, name, _struct(protocol, argument[0]))
+        elif kind in (TType.LIST, TType.SET, TType.MAP) and TType.STRUCT in argument[:3:2]:
             protocol.skip(kind)
-            part = spec[3][0]()
         else:
-            part = protocol.readFieldByTType(kind, spec[3])
-        setattr(value, spec[2], part)
+            setattr(value, name, protocol.readFieldByTType(kind, argument))
         protocol.readFieldEnd()
-    return [getattr(value, entry[2]) for entry in cls.thrift_spec if entry is not None]

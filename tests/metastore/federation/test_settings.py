@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from lake.protocol.connection.login import BadLogin
 from metastore.cli.federate import federate, server_settings
 from metastore.federation.configuration import Backend, Configuration, FederationError
+from metastore.federation.mapping import Mapping
 from metastore.settings import SettingsError
 
 URI = "thrift://a.example:9083"
@@ -32,8 +33,30 @@ def test_flags_before_the_environment_before_the_file(monkeypatch: pytest.Monkey
 
 
 def test_what_a_front_doesnt_have() -> None:
-    with pytest.raises(FederationError, match=r"server\.database_url: a front has no such setting"):
-        server_settings(configuration({"database_url": "postgresql://x/y"}), {})
+    with pytest.raises(FederationError, match=r"server\.warehouse_dir: a front has no such setting"):
+        server_settings(configuration({"warehouse_dir": "/x"}), {})
+
+
+def test_what_a_log_needs(tmp_path: Path) -> None:
+    with pytest.raises(FederationError, match=r"backends\.b\.follow needs a number"):
+        Mapping(followed({"federation": {"log_readers": ["*"]}}, follow=True))
+    with pytest.raises(FederationError, match=r"backends\.b\.follow needs federation\.log_readers"):
+        Mapping(followed({}, follow=True, number=1))
+    readers = {"log_readers": ["ann", "group:etl"]}
+    found = Mapping(followed({"federation": readers}, follow=True, number=1))
+    assert found.followed == ("b",)
+    may = found.configuration.federation.may_read_log
+    assert may("ann", ()) and may("bob", ["etl"])
+    assert not may(None, ()) and not may("etl", ["ann"])
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    settings = Backend.model_validate({"uris": URI, "user": "front", "password_file": password})
+    assert (settings.login(None, front=True).user, settings.login(None, front=True).acting_as) == ("front", None)
+
+
+def followed(more: dict[str, Any], **backend: Any) -> Configuration:
+    others = {"a": {"uris": URI}, "b": {"uris": URI, "prefix": "b_", **backend}}
+    return Configuration.model_validate({"backends": others, **more})
 
 
 def test_who_acts_for_callers_must_know_them(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from lake.capture.debezium.state import DebeziumState
 from lake.capture.definitions import columns_of, definition
 from lake.capture.errors import CaptureError
 from lake.capture.raw_table import RawTable, rows_of
+from lake.capture.schema_changes.history import changes_of
+from lake.capture.schema_changes.model import Kind
 from lake.cli import main
 from lake.tables.lake import LakeClient
 from tests.lake.capture.debezium.messages import ID, NOTE, change, envelope, line, order
@@ -151,6 +153,66 @@ def test_other_columns_and_keys(landing: Landing) -> None:
         ("extra", "bigint", False),
     ]
     assert "KEYS (`id`)" in definition(lake, "public.orders")
+
+
+def test_statements_of_schema_changes(landing: Landing) -> None:
+    def stated(ddl: str, *ids: str, **more: object) -> dict[str, object]:
+        changes = [
+            {"type": "ALTER", "id": each, "table": {"columns": [{"name": "id", "length": 1.5}]}, **more} for each in ids
+        ]
+        return {"source": {"ts_ms": 9}, "ts_ms": 10, "databaseName": "shop", "ddl": ddl, "tableChanges": changes}
+
+    altered = "ALTER TABLE orders ADD x int"
+    landing.write("1.json", order("c", 1, "a"), stated(altered, '"shop"."public"."orders"', '"shop"."public"."others"'))
+    landing.write("1.json", {"schema": {}, "payload": stated("DROP TABLE others", '"public"."others"')})
+    landing.write("1.json", stated("RENAME", '"public"."sold"', previousId='"public"."orders"'), order("c", 2, "b"))
+    assert landing.capture() == {"public.orders": 5}
+    assert [row["op"] for row in landing.raw()] == ["schema", "insert", "statement", "statement", "insert"]
+    first, second = [json.loads(row["after"]) for row in landing.raw() if row["op"] == "statement"]
+    assert first["statement"] == altered
+    assert first["change"]["table"]["columns"] == [{"name": "id", "length": "1.5"}]
+    assert second["change"]["previousId"] == '"public"."orders"'
+    assert landing.raw("public.others") == []
+    query = query_of(landing.client, landing.into, "public.orders")
+    assert [row["id"] for row in typed_rows(landing.client, landing.into, "public.orders", query)] == [1, 2]
+
+
+def test_a_partition_that_is_behind(landing: Landing) -> None:
+    extra = {"field": "extra", "type": "int64", "optional": True}
+
+    def insert(id: int, at: int, *more: dict[str, object]) -> dict[str, object]:
+        row = {"id": id, "note": "a"} | ({"extra": id} if more else {})
+        return {"key": {"id": id}, "value": envelope([ID, NOTE, *more], change("c", None, row, ts_ms=at))}
+
+    landing.write("0.json", insert(1, 100), insert(2, 200, extra))
+    landing.capture()
+    landing.write("1.json", insert(3, 150), insert(4, 199))
+    landing.capture()
+    landing.write("1.json", insert(5, 210, extra), insert(6, 180))
+    landing.capture()
+    assert [row["op"] for row in landing.raw()] == ["schema", "insert", "schema", *["insert"] * 5]
+    query = query_of(landing.client, landing.into, "public.orders")
+    found = typed_rows(landing.client, landing.into, "public.orders", query)
+    assert [row["extra"] for row in found] == [None, 2, None, None, 5, None]
+    landing.write("1.json", insert(7, 200))
+    landing.capture()
+    assert "hold" in [row["op"] for row in landing.raw()], "the column was dropped"
+
+
+def test_the_kinds_of_changes(landing: Landing) -> None:
+    extra = {"field": "extra", "type": "int64", "optional": True}
+    filled = {"field": "filled", "type": "int64", "optional": True, "default": 7}
+    fields = [[ID, NOTE], [ID, NOTE, extra], [ID, {**NOTE, "field": "remark"}, extra]]
+    for number, each in enumerate([*fields, [*fields[-1], filled]]):
+        landing.write("1.json", {"key": {"id": number}, "value": envelope(each, change("c", None, {"id": number}))})
+    landing.capture()
+    lake = landing.client.table(landing.into)
+    found = changes_of(lake, "public.orders")
+    assert [each.difference.kind for each in found] == [Kind.ADD, Kind.UNCLEAR, Kind.ADD_FILLED]
+    assert [each.blocked is None for each in found] == [True, False, False]
+    landing.write("1.json", envelope([*fields[-1], filled], change("t", None, None)))
+    landing.capture()
+    assert all(each.blocked is None for each in changes_of(lake, "public.orders"))
 
 
 OTHER_COLUMNS = {

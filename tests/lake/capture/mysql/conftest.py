@@ -65,7 +65,7 @@ class Source:
         return sorted(found, key=lambda row: (row["epoch"], row["commit_lsn"], row["ordinal"]))
 
     def ops(self, table: str) -> list[str]:
-        return [row["op"] for row in self.raw(table) if row["op"] != "schema"]
+        return [row["op"] for row in self.raw(table) if row["op"] not in ("schema", "statement")]
 
     def replayed(self, table: str, *key: str) -> list[str]:
         """The rows that the raw table comes to, as JSON."""
@@ -76,6 +76,8 @@ class Source:
             if row["op"] == "truncate":
                 rows.clear()
                 loose.clear()
+            if row["op"] == "statement":
+                continue
             if row["op"] in ("schema", "truncate", "incomplete", "complete"):
                 is_described = row["op"] == "schema" or (is_described and row["op"] != "truncate")
                 continue

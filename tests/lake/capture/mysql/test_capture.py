@@ -352,7 +352,7 @@ def test_the_commands(source: Source, metastore_server: MetastoreServer) -> None
     assert (status["server"], status["snapshot"], status["alarm"]) == (7, "done", None)
     assert status["lag_bytes"] == 0
     defined = output("capture", "definitions", *place)
-    assert "CAST(both_images.image.`at` AS TIMESTAMP)" in defined
+    assert "try_cast(both_images.image.`at` AS TIMESTAMP)" in defined
     assert "unhex(substring(both_images.image.`v`, 3))" in defined
 
 

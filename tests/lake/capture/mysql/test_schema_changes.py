@@ -12,7 +12,7 @@ import pytest
 
 from tests.lake.capture.mysql.conftest import Source
 from tests.lake.capture.mysql.test_capture import Killed, dying
-from tests.lake.capture.typed_duck import query_of, typed_rows
+from tests.lake.capture.typed_duck import misfits_query_of, query_of, rows_of_query, typed_rows
 
 CHANGES: dict[str, tuple[str, list[str], list[str]]] = {
     # by table: its definition, its rows, and the statements that change it; {t} is its name
@@ -94,6 +94,17 @@ CHANGES: dict[str, tuple[str, list[str], list[str]]] = {
             "ALTER TABLE {t} CHANGE a b INT",
             "SET sql_log_bin = 1",
             "INSERT INTO {t} VALUES (2, 6)",
+        ],
+    ),
+    "unlogged_then_widened": (
+        "id INT PRIMARY KEY, a INT",
+        ["1, 5"],
+        [
+            "SET sql_log_bin = 0",
+            "ALTER TABLE {t} CHANGE a b INT",
+            "SET sql_log_bin = 1",
+            "ALTER TABLE {t} ADD c INT",
+            "INSERT INTO {t} VALUES (2, 6, 7)",
         ],
     ),
     "unlogged_default": (
@@ -205,6 +216,42 @@ def test_typed_tables(source: Source) -> None:
         {"id": 2, "c": 6, "b": None, "d": 4},
         {"id": 3, "c": 7, "b": "x", "d": 4},
     ]
+
+
+def test_statements_are_kept(source: Source) -> None:
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    source.run("CREATE TABLE u (id INT PRIMARY KEY)")
+    source.run("INSERT INTO t VALUES (1, 5)")
+    source.capture()
+    altered = "ALTER TABLE t CHANGE `a` `Größe` BIGINT, ADD c INT"
+    source.run(altered)
+    source.run("INSERT INTO t VALUES (2, 6, 7)")
+    source.run("OPTIMIZE TABLE t")
+    source.run("TRUNCATE TABLE t")
+    source.run("DROP TABLE u")
+    source.capture()
+    found = [row for row in source.raw("t") if row["op"] in ("statement", "truncate")]
+    assert [row["op"] for row in found] == ["truncate", "statement", "truncate", "statement"]
+    assert json.loads(found[1]["after"]) == {"statement": altered, "renamed": {"a": "Größe"}}
+    assert json.loads(found[3]["after"])["statement"] == "TRUNCATE TABLE t"
+    [dropped] = [row for row in source.raw("u") if row["op"] == "statement"]
+    assert json.loads(dropped["after"])["statement"].startswith("DROP TABLE")
+    assert source.capture().rows == {}, "nothing twice"
+
+
+def test_dates_that_no_calendar_has(source: Source) -> None:
+    name = f"{source.name}.t"
+    source.run("SET SESSION sql_mode = ''")
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, d DATE, at DATETIME(3))")
+    source.run("INSERT INTO t VALUES (1, '2026-01-31', '2026-01-31 10:00:00.123'), (2, '0000-00-00', NULL)")
+    source.capture()
+    with pytest.raises(duckdb.Error, match="does not hold"):
+        typed_rows(source.client, source.into, name, query_of(source.client, source.into, name))
+    query = query_of(source.client, source.into, name, quarantines=True)
+    assert [row["id"] for row in typed_rows(source.client, source.into, name, query)] == [1]
+    [found] = rows_of_query(source.client, source.into, name, misfits_query_of(source.client, source.into, name))
+    assert (found["op"], found["misfits"]) == ("read", "d")
+    assert json.loads(found["raw"]) == {"id": 2, "d": "0000-00-00", "at": None}
 
 
 def test_changes_between_chunks(source: Source) -> None:

@@ -13,6 +13,7 @@ from lake.capture.mysql.statements import (
     Written,
     effects_of,
     first_words,
+    renamed_columns,
 )
 
 ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 4, 1 << 20
@@ -210,3 +211,23 @@ def test_several_clauses() -> None:
 def test_first_words() -> None:
     assert first_words("/*!50003 rollback */ /* a */ to `s`") == ("ROLLBACK", "TO")
     assert first_words("") == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "renamed"),
+    [
+        (
+            "ALTER TABLE t RENAME COLUMN a TO b, CHANGE COLUMN IF EXISTS `c``x` d INT",
+            {"shop.t": {"a": "b", "c`x": "d"}},
+        ),
+        ("ALTER ONLINE IGNORE TABLE other.t NOWAIT CHANGE a b INT", {"other.t": {"a": "b"}}),
+        ("SET STATEMENT lock_wait_timeout=1 FOR ALTER TABLE t RENAME COLUMN a TO b", {"shop.t": {"a": "b"}}),
+        ("/*!50003 ALTER TABLE t */ CHANGE a b INT", {"shop.t": {"a": "b"}}),
+        ("ALTER TABLE t CHANGE a a BIGINT, RENAME INDEX a TO b", {}),
+        ("ALTER TABLE t RENAME TO u", {}),
+        ("ALTER TABLE t COMMENT 'CHANGE a b INT'", {}),
+        ("CREATE TABLE t (a INT)", {}),
+    ],
+)
+def test_renamed_columns(text: str, renamed: dict[str, dict[str, str]]) -> None:
+    assert renamed_columns(text, "shop") == renamed

@@ -1,8 +1,6 @@
 """Hive's notification log: read by Hive's own classes, and compared with the one that Hive's own server keeps."""
 
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -36,8 +34,6 @@ from tests.metastore.services.subscriptions.hive_story import Reader, insert, no
 from tests.support import builders, reference
 from tests.support.expect import common
 from tests.support.server import MetastoreServer
-
-LISTENER = "org.apache.hive.hcatalog:hive-hcatalog-server-extensions:2.3.10"
 
 
 @pytest.fixture(scope="module")
@@ -286,19 +282,8 @@ def test_odd_values_come_through(client: ThriftClient, java: HiveClient, db: str
 
 @pytest.fixture(scope="module")
 def hives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[reference.HiveReference]:
-    """Hive's server with its notification log, whose listener PySpark doesn't bring."""
-    if (reason := reference.missing()) is not None:
-        pytest.skip(reason)
-    if shutil.which("mvn") is None:
-        pytest.skip("Hive's notification log needs Maven (Debian: apt-get install maven)")
-    directory = tmp_path_factory.mktemp("listener")
-    copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={LISTENER}", f"-DoutputDirectory={directory}"]
-    subprocess.run(copy, check=True, cwd=directory)
-    with reference.HiveReference(
-        tmp_path_factory.mktemp("hive"),
-        jars=list(directory.glob("*.jar")),
-        hive_metastore_transactional_event_listeners="org.apache.hive.hcatalog.listener.DbNotificationListener",
-    ) as running:
+    """Hive's server with its notification log."""
+    with reference.notifying(tmp_path_factory.mktemp("hive")) as running:
         yield running
 
 

@@ -1,4 +1,4 @@
-"""Keeps what runners must remember of a layer in its table's properties."""
+"""Keeps what must be remembered of a table in its properties."""
 
 from collections.abc import Mapping
 

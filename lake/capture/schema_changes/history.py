@@ -1,0 +1,147 @@
+"""The changes of tables that a raw table has, by position. Contents are compared: the same columns are no change."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lake.capture.raw_table import PARTITION
+from lake.capture.schema_changes.classify import Cause, differences
+from lake.capture.schema_changes.model import Column, Difference, Kind, Position, SchemaChange
+from lake.capture.schemas import WHOLE_ORDINAL
+from lake.protocol.formats.partition_names import make_name
+from lake.tables.lake import LakeTable
+
+_OPS = ("schema", "statement", "truncate", "hold")
+_NEEDED = ("op", "after", "committed_at", "epoch", "commit_lsn", "ordinal")
+
+
+def changes_of(lake: LakeTable, table: str) -> list[SchemaChange]:
+    """The changes of a source's table since it was first captured, in order. The columns that it had then are none."""
+    return changes_in(table, _described(lake, table))
+
+
+def changes_in(table: str, rows: Iterable[Mapping[str, Any]]) -> list[SchemaChange]:
+    """As `changes_of`, from the rows of a raw table; those of other operations don't count."""
+    history, found = _History(table), list[SchemaChange]()
+    for row in sorted(rows, key=_position):
+        if row["op"] == "truncate":  # rows count from there on, whatever was before
+            found = [dataclasses.replace(each, blocked=None) for each in found]
+        found += history.take(row)
+    return found
+
+
+def _described(lake: LakeTable, table: str) -> Iterator[dict[str, Any]]:
+    """The rows that say how a table is defined. Of files without one the operations alone are read."""
+    snapshot = lake.snapshot(partitions=[make_name((PARTITION,), (table,))], include_uncommitted=True)
+    for each in snapshot:
+        storage, path = fsspec.url_to_fs(f"{snapshot.location}/{each.path}")
+        with storage.open(path, "rb") as opened:
+            file = pq.ParquetFile(opened)
+            for group in range(file.num_row_groups):
+                wanted = pc.is_in(file.read_row_group(group, ["op"]).column("op"), pa.array(_OPS))
+                if pc.any(wanted).as_py():
+                    yield from file.read_row_group(group, [*_NEEDED]).filter(wanted).to_pylist()
+
+
+def _position(row: Mapping[str, Any]) -> Position:
+    return Position(row["epoch"], row["commit_lsn"], row["ordinal"])
+
+
+class _History:
+    """Takes the rows of a table in order."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._columns: list[Column] | None = None
+        self._epoch = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begins with what may lead to the next change."""
+        self._begun: Mapping[str, Any] | None = None
+        self._statements: list[tuple[str, Mapping[str, str]]] = []
+        self._tells_all = True
+        self._is_read_again = False
+        self._is_emptied = False
+        self._held: str | None = None
+
+    def take(self, row: Mapping[str, Any]) -> Iterator[SchemaChange]:
+        """Takes a row; gives the changes that are whole with it."""
+        if row["op"] not in _OPS:
+            return
+        if self._columns is None and row["op"] != "schema":
+            return
+        if row["op"] == "schema":
+            yield from self._described(row)
+            return
+        if row["op"] == "statement":
+            said = json.loads(row["after"])
+            self._statements.append((said["statement"], said.get("renamed", {})))
+            self._tells_all = self._tells_all and "renamed" in said and _is_alteration(said["statement"])
+        elif row["op"] == "hold":
+            self._held = row["after"]
+        elif row["after"] is not None or row["ordinal"] == WHOLE_ORDINAL:
+            self._is_read_again = True
+        else:
+            self._is_emptied = True
+            yield self._change(row, Difference(Kind.TRUNCATE, "all rows were removed"))
+            return
+        self._begun = self._begun or row
+
+    def _described(self, row: Mapping[str, Any]) -> Iterator[SchemaChange]:
+        before, columns = self._columns, _columns(row["after"])
+        self._columns = columns
+        if before is not None:
+            cause = Cause(
+                self._statements,
+                is_read_again=(self._is_read_again and not self._is_emptied) or self._held is not None,
+                tells_all=bool(self._statements) and self._tells_all,
+            )
+            yield from (self._change(self._begun or row, each) for each in self._found(before, columns, cause, row))
+        self._epoch = row["epoch"]
+        self._forget()
+
+    def _found(
+        self, before: list[Column], columns: list[Column], cause: Cause, row: Mapping[str, Any]
+    ) -> list[Difference]:
+        found = differences(before, columns, cause)
+        is_of_rows = all(each.kind is Kind.ROWS for each in found)
+        if self._held is not None:
+            return [Difference(Kind.UNKNOWN, self._held)] if is_of_rows else found
+        # All tables are read again in a new epoch; and MariaDB's that others change by foreign keys, over and over.
+        is_known = cause.statements or any(each.number for each in columns)
+        if is_of_rows and (row["epoch"] != self._epoch or not is_known):
+            return []
+        return found
+
+    def _change(self, row: Mapping[str, Any], difference: Difference) -> SchemaChange:
+        said = "; ".join(text for text, _ in self._statements) or None
+        if difference.kind is Kind.TRUNCATE:
+            said = None
+        since = row["committed_at"]
+        since = since if since.tzinfo is not None else since.replace(tzinfo=UTC)
+        return SchemaChange(self._table, _position(row), since, difference, said, self._held)
+
+
+def _is_alteration(text: str) -> bool:
+    """Whether a statement changes a table that stays the same one: none is made again by the name, or gets it."""
+    return _ALTERATION.match(text) is not None and _NAMING.search(text) is None
+
+
+_ALTERATION = re.compile(r"\s*(?:ALTER|TRUNCATE)\b", re.IGNORECASE)
+_NAMING = re.compile(r"\bRENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)", re.IGNORECASE)
+
+
+def _columns(text: str) -> list[Column]:
+    return [
+        Column(each["name"], each["type"], each["source_type"], each["key"], each.get("number"))
+        for each in json.loads(text)
+    ]

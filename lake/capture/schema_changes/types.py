@@ -1,0 +1,48 @@
+"""Which types of Spark's have all values of which others."""
+
+import re
+
+from lake.capture.schema_changes.model import Kind
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_DIGITS = dict(zip(_INTEGERS, (3, 5, 10, 20), strict=True))
+"""Digits before the point of a decimal that has all values, by Spark's and Parquet's rules."""
+
+_FLOATS = ("float", "double")
+_TIMES = ("date", "timestamp_ntz", "timestamp")
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+def kind_of(old: str, new: str) -> Kind:
+    """What a change of the type is: WIDEN, NARROW or TYPE. Where both are one type, values may be others: TYPE."""
+    if old != new and _holds(new, old):
+        return Kind.WIDEN
+    if old != new and (_holds(old, new) or _family(old) == _family(new) is not None):
+        return Kind.NARROW
+    return Kind.TYPE
+
+
+def _holds(type: str, other: str) -> bool:
+    """Whether a type has all values of another one, which is read as it."""
+    before, after = _digits(other), _digits(type)
+    if before is not None and after is not None and not (type in _INTEGERS and other not in _INTEGERS):
+        if type in _INTEGERS:
+            return _INTEGERS.index(type) >= _INTEGERS.index(other)
+        return after[0] >= before[0] and after[1] >= before[1]
+    if type == "double":
+        return other in ("float", "tinyint", "smallint", "int")
+    return (other, type) == ("date", "timestamp_ntz")
+
+
+def _digits(type: str) -> tuple[int, int] | None:
+    """Digits before and behind the point; None for a type that has no exact numbers."""
+    if type in _DIGITS:
+        return _DIGITS[type], 0
+    found = _DECIMAL.fullmatch(type)
+    return (int(found[1]) - int(found[2]), int(found[2])) if found else None
+
+
+def _family(type: str) -> str | None:
+    if _digits(type) is not None:
+        return "number"
+    return "float" if type in _FLOATS else "time" if type in _TIMES else None

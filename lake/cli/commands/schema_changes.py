@@ -1,0 +1,171 @@
+"""`metastore schema-changes`: how captured tables have changed, and what is held."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lake.cli.connection import connect, uri_option
+from lake.cli.group import Group
+from lake.cli.lake import table_parts
+from lake.cli.output import json_option, print_json, print_list
+from lake.protocol.errors import UserError
+
+if TYPE_CHECKING:
+    from lake.capture.schema_changes.agreed import Decided
+    from lake.capture.schema_changes.policy import Policy
+    from lake.tables.lake import LakeClient
+
+
+@click.group(cls=Group)
+def schema_changes() -> None:
+    """List how captured tables have changed, and what is held.
+
+    \b
+    Example:
+      metastore schema-changes list --into raw.shop --policy shop/schema-changes.yml
+    """
+
+
+def policy_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command `--policy`; it gets `policy`, a path or None."""
+    return click.option(
+        "--policy",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="What becomes of changes: a schema-changes.yml. [default: the policy without rules]",
+    )(command)
+
+
+def policy_of(path: Path | None) -> "Policy":
+    """The policy in a file; the default one without. Raises UserError."""
+    try:
+        from lake.capture.schema_changes.policy import Policy, read_policy
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore-client[capture]'") from None
+    return Policy() if path is None else read_policy(path)
+
+
+def changes_of_tables(uri: str, into: str, tables: tuple[str, ...], policy: "Policy") -> "list[Decided]":
+    """The changes of some tables in a raw table, none for all, and what a policy says of them. Raises UserError."""
+    from lake.capture.schema_changes.agreed import decided
+    from lake.capture.schema_changes.decisions import with_decisions
+    from lake.capture.schema_changes.history import changes_of
+    from lake.tables.lake import LakeClient
+
+    with connect(uri), LakeClient(uri) as client:
+        named = _tables(client, into, tables)
+        lake = client.table(into)
+        known = with_decisions(policy, lake)
+        return [one for each in named for one in decided(changes_of(lake, each), known)]
+
+
+def _tables(client: "LakeClient", into: str, tables: tuple[str, ...]) -> list[str]:
+    """The tables in a raw table, or those that are named of them. Raises UserError."""
+    from lake.capture.any_state import any_state
+    from lake.capture.raw_table import RawTable
+    from lake.protocol.hive import NoSuchObjectException
+
+    try:
+        state = RawTable(client, into).latest(any_state)
+    except NoSuchObjectException:
+        state = None
+    if state is None:
+        raise UserError(f"nothing was captured into {into}")
+    if unknown := [each for each in tables if each not in state.tables]:
+        raise UserError(f"{into} has no table {unknown[0]}")
+    return [*tables] or sorted(state.tables)
+
+
+@schema_changes.command("list")
+@click.option("--into", required=True, metavar="DATABASE.TABLE", help="The raw table.")
+@uri_option
+@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="These only. [default: all]")
+@policy_option
+@click.option("--all", "shows_all", is_flag=True, help="Also those that are applied or ignored.")
+@json_option
+def list_changes(
+    into: str, uri: str, tables: tuple[str, ...], policy: Path | None, shows_all: bool, as_json: bool
+) -> None:
+    """List the changes of captured tables that are held.
+
+    \b
+    Examples:
+      metastore schema-changes list --into raw.shop
+      metastore schema-changes list --into raw.shop --policy shop/schema-changes.yml --all --json
+    """
+    rules = policy_of(policy)
+    found = changes_of_tables(uri, ".".join(table_parts(into)), tables, rules)
+    _print([each for each in found if shows_all or each.decision.action == "hold"], as_json=as_json)
+
+
+def _print(found: "list[Decided]", *, as_json: bool) -> None:
+    listed = [
+        {
+            "table": change.table,
+            "at": str(change.at),
+            "since": change.since.isoformat(),
+            "kind": change.difference.kind.value,
+            "change": change.difference.said,
+            "action": decision.action.value,
+            "why": decision.why,
+            "statement": change.statement,
+        }
+        for change, decision in found
+    ]
+    if as_json:
+        print_json({"changes": listed})
+        return
+    columns = ("table", "at", "since", "kind", "change", "action", "why")
+    print_list("change", columns, [[each[name] for name in columns] for each in listed])
+
+
+@schema_changes.command()
+@click.option("--into", required=True, metavar="DATABASE.TABLE", help="The raw table.")
+@uri_option
+@click.option("--table", required=True, metavar="SCHEMA.TABLE", help="The table that has changed.")
+@click.option("--at", required=True, metavar="POSITION", help="The position of the change, as `list` prints it.")
+@policy_option
+@json_option
+def approve(into: str, uri: str, table: str, at: str, policy: Path | None, as_json: bool) -> None:
+    """Let typed tables get a change.
+
+    Who may alter the raw table may decide. Of several held changes of a table the first one is decided first.
+
+    \b
+    Example:
+      metastore schema-changes approve --into raw.shop --table public.orders --at 1.28190544.1
+    """
+    _decide(into, uri, table, at, policy, "apply", as_json=as_json)
+
+
+@schema_changes.command()
+@click.option("--into", required=True, metavar="DATABASE.TABLE", help="The raw table.")
+@uri_option
+@click.option("--table", required=True, metavar="SCHEMA.TABLE", help="The table that has changed.")
+@click.option("--at", required=True, metavar="POSITION", help="The position of the change, as `list` prints it.")
+@policy_option
+@json_option
+def reject(into: str, uri: str, table: str, at: str, policy: Path | None, as_json: bool) -> None:
+    """Let typed tables go without new columns.
+
+    Who may alter the raw table may decide. Of several held changes of a table the first one is decided first.
+
+    \b
+    Example:
+      metastore schema-changes reject --into raw.shop --table public.orders --at 1.28190544.1
+    """
+    _decide(into, uri, table, at, policy, "ignore", as_json=as_json)
+
+
+def _decide(into: str, uri: str, table: str, at: str, policy: Path | None, action: str, *, as_json: bool) -> None:
+    rules = policy_of(policy)
+    from lake.capture.schema_changes.decisions import decide
+    from lake.capture.schema_changes.model import Action
+    from lake.tables.lake import LakeClient
+
+    name = ".".join(table_parts(into))
+    with connect(uri), LakeClient(uri) as client:
+        _tables(client, name, (table,))
+        found = decide(client.table(name), rules, table, at, Action(action))
+    _print(found, as_json=as_json)

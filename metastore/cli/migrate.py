@@ -1,0 +1,263 @@
+"""`metastore migrate`: the way over from another metastore."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lake.cli.connection import uri_option
+from lake.cli.group import Group
+from lake.cli.output import counted, json_option, print_json, print_table
+from lake.protocol.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from metastore.migration.mapping import Renaming, Selection
+    from metastore.migration.objects import Remark
+    from metastore.migration.progress import Progress
+    from metastore.migration.source import Source
+    from metastore.migration.thrift_source import ThriftSource
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+THREADS = 4
+SHOWN = 100
+"""Differences and remarks that are printed for people. JSON has all."""
+
+_SCHEMES = ("thrift", "postgresql", "postgres", "mysql")
+_EXAMPLE_OF_SOURCE = "thrift://HOST:PORT, postgresql://USER:PASSWORD@HOST/DATABASE or mysql://… of its database"
+
+
+@click.group(cls=Group)
+def migrate() -> None:
+    """Come over from another metastore.
+
+    \b
+    Examples:
+      metastore migrate plan thrift://old:9083
+      metastore migrate import thrift://old:9083 --uri thrift://new:9083
+      metastore migrate verify thrift://old:9083 --uri thrift://new:9083
+    """
+
+
+def _source_options(command: Command) -> Command:
+    options = (
+        click.argument("source", metavar="SOURCE"),
+        click.option("--databases", metavar="PATTERNS", help="Only these, with commas between; * stands for any text."),
+        click.option("--rename", multiple=True, metavar="OLD=NEW", help="Give a database another name here."),
+        click.option("--location", multiple=True, metavar="OLD=NEW", help="Give locations another beginning here."),
+        click.option(
+            "--threads",
+            type=click.IntRange(1, 64),
+            default=THREADS,
+            show_default=True,
+            help="Objects that are under way at once.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@migrate.command()
+@_source_options
+@json_option
+def plan(
+    source: str, databases: str | None, rename: tuple[str, ...], location: tuple[str, ...], threads: int, as_json: bool
+) -> None:
+    """Show what a metastore has, and what can't be kept.
+
+    Reads everything once, and changes nothing. SOURCE is thrift://HOST:PORT of a Hive metastore from 2.3 to 4 or of
+    one of ours, or the postgresql:// or mysql:// URL of a Hive metastore's own database. The login there is taken from
+    METASTORE_SOURCE_USER, METASTORE_SOURCE_PASSWORD and so on.
+
+    \b
+    Examples:
+      metastore migrate plan thrift://old:9083
+      metastore migrate plan thrift://old:9083 --databases 'sales_*,hr' --json
+      metastore migrate plan postgresql://hive@db/metastore
+    """
+    from metastore.migration.planning import Planner
+    from metastore.migration.progress import described
+
+    selection, renaming = _chosen(databases, rename, location)
+    with _reading(source) as old:
+        made = Planner(old, selection=selection, renaming=renaming, progress=_progress("read"), threads=threads).run()
+    if as_json:
+        print_json(made.plain())
+        return
+    click.echo(described(made.counts.by_kind))
+    if made.bytes:
+        click.echo(f"files, as the statistics say: {made.bytes:,} bytes")
+    click.echo(f"an import takes about {made.estimate / 60:,.0f} minutes with {THREADS} threads")
+    _print_remarks(made.remarks)
+    for text, count in sorted(made.more.items()):
+        click.echo(f"{count:,} more {text}")
+
+
+@migrate.command("import")
+@_source_options
+@click.option("--replace", is_flag=True, help="What differs here becomes as it is there.")
+@uri_option
+@json_option
+def import_objects(
+    source: str,
+    databases: str | None,
+    rename: tuple[str, ...],
+    location: tuple[str, ...],
+    threads: int,
+    replace: bool,
+    uri: str,
+    as_json: bool,
+) -> None:
+    """Bring what the metastore SOURCE has.
+
+    No file is moved or looked into: tables stay where they are. An import may be repeated, and one that was killed goes
+    on. What is here already stays, and what of it differs is listed, unless it is to be replaced. The server asks for
+    administrators' rights. Exits with 1 if something differs or can't be brought.
+
+    \b
+    Examples:
+      metastore migrate import thrift://old:9083
+      metastore migrate import thrift://old:9083 --databases 'sales_*' --rename sales_eu=sales
+      metastore migrate import thrift://old:9083 --location hdfs://nn/warehouse=s3a://lake/warehouse --json
+    """
+    from metastore.migration.importing import Importer
+
+    selection, renaming = _chosen(databases, rename, location)
+    progress = _progress("imported")
+    with _reading(source) as old, _ours(uri) as here:
+        report = Importer(
+            old,
+            here,
+            selection=selection,
+            renaming=renaming,
+            progress=progress,
+            threads=threads,
+            replace=replace,
+        ).run()
+    progress.end()
+    if as_json:
+        print_json(report.plain())
+    else:
+        rows = [(each.kind, each.name, each.difference) for each in report.differences if not each.replaced]
+        _print_some(("kind", "name", "differs"), rows)
+        _print_remarks(report.problems)
+        click.echo(
+            f"{counted(report.added, 'object')} added, {report.same:,} were here, {report.replaced:,} replaced,"
+            f" {report.differing:,} differ, {counted(len(report.problems), 'problem')}"
+        )
+        if report.positions.notification is not None:
+            click.echo(f"the notification log there stood at {report.positions.notification:,} when the import began")
+    if not report.is_complete:
+        sys.exit(1)
+
+
+@migrate.command()
+@_source_options
+@uri_option
+@json_option
+def verify(
+    source: str,
+    databases: str | None,
+    rename: tuple[str, ...],
+    location: tuple[str, ...],
+    threads: int,
+    uri: str,
+    as_json: bool,
+) -> None:
+    """Compare everything with the metastore SOURCE.
+
+    Digests of all objects are compared in both directions. Give the same names and locations as for the import. Exits
+    with 1 if something differs.
+
+    \b
+    Examples:
+      metastore migrate verify thrift://old:9083
+      metastore migrate verify thrift://old:9083 --databases 'sales_*' --json
+    """
+    from metastore.migration.verifying import Verifier
+
+    selection, renaming = _chosen(databases, rename, location)
+    progress = _progress("compared")
+    with _reading(source) as old, _ours(uri) as here:
+        found = Verifier(old, here, selection=selection, renaming=renaming, progress=progress, threads=threads).run()
+    progress.end()
+    if as_json:
+        print_json(found.plain())
+    else:
+        rows = [(name, each.compared, each.differing) for name, each in sorted(found.kinds.items())]
+        print_table(("kind", "compared", "differ"), rows)
+        _print_remarks(found.differences)
+    if found.differing:
+        sys.exit(1)
+
+
+def _chosen(databases: str | None, rename: tuple[str, ...], location: tuple[str, ...]) -> "tuple[Selection, Renaming]":
+    from metastore.migration.mapping import Renaming, Selection
+
+    return Selection.parse(databases), Renaming.parse(rename, location)
+
+
+def _progress(verb: str) -> "Progress":
+    from metastore.migration.progress import Progress
+
+    return Progress(lambda line: click.echo(line, err=True), verb)
+
+
+@contextmanager
+def _reading(source: str) -> "Iterator[Source]":
+    """The metastore that is left. What it refuses in the block is a UserError."""
+    from metastore.migration.hive_database import HiveDatabase
+    from metastore.migration.thrift_source import ThriftSource, source_login
+
+    opened: Source
+    scheme, _, rest = source.partition("://")
+    if scheme.partition("+")[0] not in _SCHEMES or not rest:
+        raise UsageError(f"{scheme!r} is no metastore that can be read: give {_EXAMPLE_OF_SOURCE}")
+    with _as_user_errors(scheme):
+        opened = ThriftSource(source, source_login()) if scheme == "thrift" else HiveDatabase(source)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+@contextmanager
+def _ours(uri: str) -> "Iterator[ThriftSource]":
+    """The metastore that objects are brought into. Raises UserError if it is none of ours."""
+    from metastore.migration.thrift_source import ThriftSource
+
+    with _as_user_errors(uri):
+        opened = ThriftSource(uri)
+        try:
+            if not opened.ours:
+                raise UserError(f"{uri} is no lake metastore: name the new one by --uri, the old one as SOURCE")
+            yield opened
+        finally:
+            opened.close()
+
+
+@contextmanager
+def _as_user_errors(place: str) -> Iterator[None]:
+    from thrift.Thrift import TException
+
+    from lake.protocol.struct import ExceptionStruct
+
+    try:
+        yield
+    except (ExceptionStruct, TException) as error:
+        raise UserError(f"{place}: {getattr(error, 'message', None) or error}") from None
+
+
+def _print_remarks(remarks: "list[Remark]") -> None:
+    serious = sorted(remarks, key=lambda each: not each.serious)
+    _print_some(("kind", "name", "what"), [(each.kind, each.name, each.text) for each in serious])
+
+
+def _print_some(columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
+    if rows:
+        print_table(columns, rows[:SHOWN])
+    if len(rows) > SHOWN:
+        click.echo(f"{len(rows) - SHOWN:,} more: --json has all", err=True)

@@ -1,0 +1,1 @@
+"""The way over from another metastore: what it has, brought here, and compared."""

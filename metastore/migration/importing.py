@@ -1,0 +1,376 @@
+"""Brings what a metastore has into ours, by `lake_import`.
+
+What is there already is the only record of what was done: a second import changes nothing, and one that was killed goes
+on. A table comes with its first partitions in one transaction; the other partitions follow, and the foreign keys once
+all tables are there.
+"""
+
+import getpass
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from thrift.Thrift import TApplicationException
+
+from lake.protocol.formats import partition_names
+from lake.protocol.formats.keyed_table import PRIMARY_KEY
+from lake.protocol.hive import (
+    Catalog,
+    Database,
+    HiveObjectPrivilege,
+    Partition,
+    ReplTblWriteIdStateRequest,
+    SeedTxnIdRequest,
+    SQLAllTableConstraints,
+    SQLForeignKey,
+)
+from lake.protocol.lake import ImportDifference, ImportRequest, ImportResponse
+from lake.protocol.struct import ExceptionStruct
+from metastore.migration.mapping import Renaming, Selection, database_key
+from metastore.migration.objects import DatabaseKey, Positions, Remark, TableKey, TableParts
+from metastore.migration.progress import Progress
+from metastore.migration.source import Source
+from metastore.migration.thrift_source import ThriftSource
+
+T = TypeVar("T")
+
+PARTITIONS_AT_ONCE = 1_000
+GRANTS_AT_ONCE = 200
+MAX_REPORTED = 10_000
+"""Differences and problems that a report names, each."""
+
+_LONGEST_SNAPSHOT = 10_000  # write ids of a table that readers must not see, and that are brought one by one
+
+
+@dataclass
+class Report:
+    """What an import did."""
+
+    added: int = 0
+    same: int = 0
+    replaced: int = 0
+    differing: int = 0
+    differences: list[ImportDifference] = field(default_factory=list)
+    problems: list[Remark] = field(default_factory=list)
+    positions: Positions = field(default_factory=Positions)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all is here as it is there."""
+        return not self.differing and not self.problems
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "added": self.added,
+            "same": self.same,
+            "replaced": self.replaced,
+            "differing": self.differing,
+            "differences": [
+                {"kind": each.kind, "name": each.name, "difference": each.difference, "replaced": bool(each.replaced)}
+                for each in self.differences
+            ],
+            "problems": [each.plain() for each in self.problems],
+            "notification": self.positions.notification,
+            "transaction": self.positions.transaction,
+        }
+
+
+class Importer:
+    """One import. `target`: our metastore. `threads`: how many objects are under way at once, at most."""
+
+    def __init__(
+        self,
+        source: Source,
+        target: ThriftSource,
+        *,
+        selection: Selection,
+        renaming: Renaming,
+        progress: Progress,
+        threads: int,
+        replace: bool = False,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._selection = selection
+        self._renaming = renaming
+        self._progress = progress
+        self._threads = threads
+        self._replace = replace
+        self._lock = threading.Lock()
+        self._foreign_keys: list[tuple[TableKey, list[SQLForeignKey]]] = []
+        self.report = Report()
+
+    def run(self) -> Report:
+        """Imports everything. Raises SourceFailed if a metastore can't be reached any more."""
+        # Before anything is read: what changes from now on is in the log after this position.
+        self.report.positions = self._source.positions()
+        chosen = self._namespaces()
+        self._roles()
+        with ThreadPoolExecutor(self._threads) as threads:
+            tasks = Tasks(threads)
+            for key in chosen:
+                tasks.submit(self._functions, key)
+                for name in self._source.tables(key):
+                    tasks.submit(self._table, tasks, TableKey(*key, name))
+            tasks.wait()
+        for table, keys in self._foreign_keys:
+            self._bring("constraints", str(table), ImportRequest(constraints=SQLAllTableConstraints(foreignKeys=keys)))
+        for key in chosen:
+            self._grants(self._source.grants(key, self._source.tables(key)))
+        self._seed_transactions()
+        return self.report
+
+    # --- what others are in -----------------------------------------------------------------------------------
+
+    def _namespaces(self) -> list[DatabaseKey]:
+        """Brings the catalogs and databases; the databases that were chosen, by their names there."""
+        chosen: list[DatabaseKey] = []
+        catalogs = self._source.catalogs()
+        for catalog in [each.name or "" for each in catalogs] or ["hive"]:
+            found = [each for each in self._source.databases(catalog) if self._selection.includes(database_key(each))]
+            if not found:
+                continue
+            self._catalog([each for each in catalogs if each.name == catalog])
+            for database in found:
+                if self._database(database):
+                    chosen.append(database_key(database))
+        return chosen
+
+    def _catalog(self, catalogs: Sequence[Catalog]) -> None:
+        for each in catalogs:
+            self._bring("catalogs", each.name or "", ImportRequest(catalogs=[self._renaming.catalog(each)]))
+
+    def _database(self, database: Database) -> bool:
+        name = str(database_key(database))
+        return self._bring("databases", name, ImportRequest(databases=[self._renaming.database(database)]))
+
+    def _functions(self, key: DatabaseKey) -> None:
+        for each in self._source.functions(key):
+            name = f"{key}.{each.functionName}"
+            self._bring("functions", name, ImportRequest(functions=[self._renaming.function(each)]))
+
+    def _roles(self) -> None:
+        roles = self._source.roles()
+        for each in roles:
+            self._bring("roles", each.roleName or "", ImportRequest(roles=[each]))
+        for each in roles:
+            for member in self._source.members(each.roleName or ""):
+                name = f"{member.principalName} of {each.roleName}"
+                self._bring("members", name, ImportRequest(members=[member]))
+        self._grants(self._source.global_grants())
+
+    # --- tables -----------------------------------------------------------------------------------------------
+
+    def _table(self, tasks: "Tasks", key: TableKey) -> None:
+        try:
+            parts = self._source.table(key)
+            if parts is None:
+                return
+            if (why := self._unbringable(parts)) is not None:
+                self._problem("tables", str(key), why)
+                return
+            names = self._source.partition_names(parts)
+            first, *others = list(batches(names)) or [[]]
+            if not self._first_part(parts, first):
+                return
+            for some in others:
+                tasks.submit(self._partitions, parts, some)
+            self._write_ids(parts)
+        except (ExceptionStruct, TApplicationException) as error:
+            self._problem("tables", str(key), _text(error))
+
+    def _unbringable(self, parts: TableParts) -> str | None:
+        return unbringable(self._source, parts)
+
+    def _first_part(self, parts: TableParts, names: Sequence[str]) -> bool:
+        """A table with some partitions, in one transaction. Returns whether it is here."""
+        new = self._renaming.parts(parts)
+        constraints = new.constraints
+        if constraints.foreignKeys:
+            with self._lock:
+                self._foreign_keys.append((parts.key, list(constraints.foreignKeys)))
+        request = self._with_partitions(parts, names)
+        request.tables = [new.table]
+        request.statistics = [*new.statistics, *(request.statistics or ())]
+        request.constraints = constraints.replace(foreignKeys=None)
+        return self._bring("tables", str(parts.key), request, partitions=len(names))
+
+    def _partitions(self, parts: TableParts, names: Sequence[str]) -> None:
+        try:
+            request = self._with_partitions(parts, names)
+        except (ExceptionStruct, TApplicationException) as error:
+            self._problem("partitions", f"{parts.key} {names[0]} to {names[-1]}", _text(error))
+            return
+        self._bring("", f"{parts.key} {names[0]} to {names[-1]}", request, partitions=len(names))
+
+    def _with_partitions(self, parts: TableParts, names: Sequence[str]) -> ImportRequest:
+        found = self._source.partitions(parts, names)
+        there = {partition_name(parts, each) for each in found}
+        statistics = self._source.partition_statistics(parts, names)
+        return ImportRequest(
+            partitions=[_named(parts.key, self._renaming, each) for each in found],
+            statistics=[
+                self._renaming.statistics(each)
+                for each in statistics
+                if each.statsDesc is not None and each.statsDesc.partName in there  # or it was dropped meanwhile
+            ],
+        )
+
+    def _write_ids(self, parts: TableParts) -> None:
+        """What a table's transactions have used isn't used again here; what was aborted stays invisible."""
+        if (parts.table.parameters or {}).get("transactional", "").lower() != "true":
+            return
+        ids = self._source.write_ids(parts.key, self.report.positions)
+        if ids is None or not ids.highest:
+            return
+        if len(ids.invisible) > _LONGEST_SNAPSHOT:
+            text = f"{len(ids.invisible):,} write ids are open or aborted: compact the table there first"
+            self._problem("write ids", str(parts.key), text)
+            return
+        key = self._renaming.table_key(parts.key)
+        # Those that are open have no rows that may be seen by now. All of them count as aborted.
+        aborted = ",".join(map(str, ids.invisible))
+        state = f"{key.database}.{key.table}:{ids.highest}:{(1 << 63) - 1}::{aborted}"
+        request = ReplTblWriteIdStateRequest(
+            state, getpass.getuser(), socket.gethostname(), key.of_database.on_the_wire, key.table
+        )
+        self._target.call("repl_tbl_writeid_state", request)
+
+    def _seed_transactions(self) -> None:
+        """New transactions here get later numbers than those of the other metastore."""
+        highest = self.report.positions.transaction
+        if not highest:
+            return
+        here = self._target.positions().transaction or 0
+        if here < highest:
+            try:
+                self._target.call("seed_txn_id", SeedTxnIdRequest(highest))
+            except ExceptionStruct as error:
+                self._problem("transactions", str(highest), _text(error))
+
+    # --- sending ----------------------------------------------------------------------------------------------
+
+    def _grants(self, grants: Iterable[HiveObjectPrivilege]) -> None:
+        renamed = [self._renaming.grant(each) for each in grants]
+        for some in batches(renamed, GRANTS_AT_ONCE):
+            try:
+                self._note(self._target.call("lake_import", self._request(ImportRequest(grants=some))))
+            except ExceptionStruct:  # which of them was it?
+                for each in some:
+                    self._bring("grants", _described(each), ImportRequest(grants=[each]))
+                continue
+            self._progress.add("grants", len(some))
+
+    def _request(self, request: ImportRequest) -> ImportRequest:
+        return request.replace(overwrite=True) if self._replace else request
+
+    def _bring(self, kind: str, name: str, request: ImportRequest, *, partitions: int = 0) -> bool:
+        """Returns whether what the request has is here, if maybe in another form."""
+        try:
+            answer = self._target.call("lake_import", self._request(request))
+        except (ExceptionStruct, TApplicationException) as error:
+            self._problem(kind or "partitions", name, _text(error))
+            return False
+        self._note(answer)
+        if kind:
+            self._progress.add(kind)
+        if partitions:
+            self._progress.add("partitions", partitions)
+        return True
+
+    def _note(self, answer: ImportResponse) -> None:
+        with self._lock:
+            self.report.added += answer.added or 0
+            self.report.same += answer.same or 0
+            for each in answer.differences or ():
+                if each.replaced:
+                    self.report.replaced += 1
+                else:
+                    self.report.differing += 1
+                if len(self.report.differences) < MAX_REPORTED:
+                    self.report.differences.append(each)
+
+    def _problem(self, kind: str, name: str, text: str) -> None:
+        with self._lock:
+            if len(self.report.problems) < MAX_REPORTED:
+                self.report.problems.append(Remark(kind, name, text, serious=True))
+
+
+class Tasks:
+    """Tasks of a pool of threads, which may add others. Ends at the first one that raises."""
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+        self._lock = threading.Condition()
+        self._left = 0
+        self._error: BaseException | None = None
+
+    def submit(self, function: Callable[..., None], *args: Any) -> None:
+        with self._lock:
+            self._left += 1
+        self._threads.submit(self._run, function, *args).add_done_callback(self._ended)
+
+    def _run(self, function: Callable[..., None], *args: Any) -> None:
+        if self._error is None:
+            function(*args)
+
+    def _ended(self, future: "Future[None]") -> None:
+        with self._lock:
+            self._left -= 1
+            if self._error is None:
+                self._error = future.exception()
+            self._lock.notify_all()
+
+    def wait(self) -> None:
+        """Returns when all have ended. Raises what the first one raised that did."""
+        try:
+            with self._lock:
+                while self._left:
+                    self._lock.wait()
+        except BaseException as error:  # somebody ends the command: what hasn't begun is passed over
+            self._error = error
+            raise
+        if self._error is not None:
+            raise self._error
+
+
+def unbringable(source: Source, parts: TableParts) -> str | None:
+    """Why a table can't be brought; None if it can."""
+    if source.timeline_position(parts.key):
+        return "it has a timeline, which isn't brought yet: its files are known to the timeline alone"
+    input_format = (parts.table.sd and parts.table.sd.inputFormat) or ""
+    if (parts.table.parameters or {}).get(PRIMARY_KEY, "").strip() and input_format.endswith(
+        "MapredParquetInputFormat"
+    ):
+        return "it has a primary key of the lake's, and so a timeline, which isn't brought yet"
+    return None
+
+
+def _named(key: TableKey, renaming: Renaming, partition: Partition) -> Partition:
+    """A partition under the names of its table here."""
+    new = renaming.table_key(key)
+    return renaming.partition(partition).replace(dbName=new.database, tableName=new.table, catName=new.catalog)
+
+
+def partition_name(parts: TableParts, partition: Partition) -> str:
+    """A partition's name, by its values."""
+    keys = [each.name or "" for each in parts.table.partitionKeys or ()]
+    return partition_names.make_name(keys, partition.values or [])
+
+
+def _text(error: Exception) -> str:
+    return str(getattr(error, "message", None) or error)
+
+
+def _described(grant: HiveObjectPrivilege) -> str:
+    of = grant.hiveObject
+    place = ".".join(each for each in (of and of.dbName, of and of.objectName, of and of.columnName) if each)
+    return f"{grant.grantInfo and grant.grantInfo.privilege} on {place or 'everything'} to {grant.principalName}"
+
+
+def batches(items: Sequence[T], size: int = PARTITIONS_AT_ONCE) -> Iterator[list[T]]:
+    """Items, so many at once; by default names of partitions, as many as are read at once."""
+    return (list(items[begin : begin + size]) for begin in range(0, len(items), size))

@@ -1,0 +1,159 @@
+"""Which objects come over, and under which names and at which places."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from lake.protocol.errors import UsageError
+from lake.protocol.hive import (
+    Catalog,
+    ColumnStatistics,
+    Database,
+    Function,
+    HiveObjectPrivilege,
+    Partition,
+    SQLAllTableConstraints,
+    StorageDescriptor,
+    Table,
+)
+from lake.protocol.struct import Struct
+from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey, TableKey, TableParts
+
+S = TypeVar("S", bound=Struct)
+
+# The fields of constraints that hold a database's name.
+_DATABASE_FIELDS = ("table_db", "fktable_db", "pktable_db")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Databases by patterns with `*`, in lower case: `sales_*`, `spark.sales`. None stands for all."""
+
+    patterns: Sequence[str] | None = None
+
+    @classmethod
+    def parse(cls, text: str | None) -> "Selection":
+        """Raises UsageError for a list without a pattern."""
+        if text is None:
+            return cls()
+        patterns = [each.strip().lower() for each in text.split(",") if each.strip()]
+        if not patterns:
+            raise UsageError("--databases names no database")
+        return cls(patterns)
+
+    def includes(self, key: DatabaseKey) -> bool:
+        if self.patterns is None:
+            return True
+        names = (str(key), f"{key.catalog}.{key.database}")
+        return any(fnmatchcase(name, pattern) for name in names for pattern in self.patterns)
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """New names of databases, and new beginnings of locations, the longest first."""
+
+    databases: Mapping[str, str] = field(default_factory=dict)
+    locations: Sequence[tuple[str, str]] = ()
+
+    @classmethod
+    def parse(cls, databases: Sequence[str], locations: Sequence[str]) -> "Renaming":
+        """Of texts such as `old=new`. Raises UsageError for another form, and for two that get one name."""
+        pairs = [_pair(each.lower(), "--rename") for each in databases]
+        names = dict(pairs)
+        if len(names) < len(pairs) or len(set(names.values())) < len(names):
+            raise UsageError("--rename: each database gets one name, and none gets that of another")
+        begins = [_pair(each, "--location") for each in locations]
+        return cls(names, sorted(((a.rstrip("/"), b.rstrip("/")) for a, b in begins), key=lambda each: -len(each[0])))
+
+    # --- names ------------------------------------------------------------------------------------------------
+
+    def name(self, database: str | None) -> str | None:
+        return None if database is None else self.databases.get(database.lower(), database)
+
+    def database_key(self, key: DatabaseKey) -> DatabaseKey:
+        return key._replace(database=self.databases.get(key.database, key.database))
+
+    def table_key(self, key: TableKey) -> TableKey:
+        return key._replace(database=self.databases.get(key.database, key.database))
+
+    def location(self, location: str | None) -> str | None:
+        for old, new in self.locations:
+            if location is not None and (location == old or location.startswith(f"{old}/")):
+                return new + location[len(old) :]
+        return location
+
+    # --- objects ----------------------------------------------------------------------------------------------
+
+    def catalog(self, value: Catalog) -> Catalog:
+        return value.replace(locationUri=self.location(value.locationUri))
+
+    def database(self, value: Database) -> Database:
+        return value.replace(
+            name=self.name(value.name),
+            locationUri=self.location(value.locationUri),
+            managedLocationUri=self.location(value.managedLocationUri),
+        )
+
+    def function(self, value: Function) -> Function:
+        resources = [each.replace(uri=self.location(each.uri)) for each in value.resourceUris or ()]
+        return value.replace(dbName=self.name(value.dbName), resourceUris=resources)
+
+    def table(self, value: Table) -> Table:
+        return value.replace(dbName=self.name(value.dbName), sd=self._descriptor(value.sd))
+
+    def partition(self, value: Partition) -> Partition:
+        return value.replace(dbName=self.name(value.dbName), sd=self._descriptor(value.sd))
+
+    def parts(self, value: TableParts) -> TableParts:
+        return TableParts(
+            self.table_key(value.key),
+            self.table(value.table),
+            self.constraints(value.constraints),
+            [self.statistics(each) for each in value.statistics],
+        )
+
+    def statistics(self, value: ColumnStatistics) -> ColumnStatistics:
+        of = value.statsDesc
+        return value if of is None else value.replace(statsDesc=of.replace(dbName=self.name(of.dbName)))
+
+    def constraints(self, value: SQLAllTableConstraints) -> SQLAllTableConstraints:
+        def renamed(some: Sequence[S] | None) -> list[S]:
+            return [
+                each.replace(
+                    **{name: self.name(getattr(each, name)) for name in _DATABASE_FIELDS if name in each.field_names()}
+                )
+                for each in some or ()
+            ]
+
+        return SQLAllTableConstraints(**{name: renamed(getattr(value, name)) for name in value.field_names()})
+
+    def grant(self, value: HiveObjectPrivilege) -> HiveObjectPrivilege:
+        of = value.hiveObject
+        return value if of is None else value.replace(hiveObject=of.replace(dbName=self.name(of.dbName)))
+
+    def _descriptor(self, value: StorageDescriptor | None) -> StorageDescriptor | None:
+        if value is None or not self.locations:
+            return value
+        serde, skewed = value.serdeInfo, value.skewedInfo
+        # Spark keeps where a table of its own sources lies among the serde's parameters.
+        if serde is not None and serde.parameters and "path" in serde.parameters:
+            serde = serde.replace(
+                parameters={**serde.parameters, "path": self.location(serde.parameters["path"]) or ""}
+            )
+        if skewed is not None and skewed.skewedColValueLocationMaps:
+            places = {key: self.location(place) or "" for key, place in skewed.skewedColValueLocationMaps.items()}
+            skewed = skewed.replace(skewedColValueLocationMaps=places)
+        return value.replace(location=self.location(value.location), serdeInfo=serde, skewedInfo=skewed)
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    old, separator, new = text.partition("=")
+    if not separator or not old.strip() or not new.strip():
+        raise UsageError(f"{option}: {text!r} is not of the form OLD=NEW")
+    return old.strip(), new.strip()
+
+
+def database_key(value: Database) -> DatabaseKey:
+    """A database's name, as keys have it."""
+    return DatabaseKey((value.catalogName or DEFAULT_CATALOG).lower(), (value.name or "").lower())

@@ -1,0 +1,73 @@
+"""What a metastore is asked for, whichever way it is reached."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from lake.protocol.errors import UserError
+from lake.protocol.hive import (
+    Catalog,
+    ColumnStatistics,
+    Database,
+    Function,
+    HiveObjectPrivilege,
+    Partition,
+    Role,
+    RolePrincipalGrant,
+)
+from metastore.migration.objects import DatabaseKey, Positions, Remark, TableKey, TableParts, WriteIds
+
+
+class SourceFailed(UserError):
+    """The other metastore doesn't answer, or answers what can't be understood."""
+
+
+class Source(Protocol):
+    """A metastore that is read. Several threads may use it.
+
+    Every method raises SourceFailed where the metastore can't be reached, and Hive's exceptions.
+    """
+
+    def remarks(self) -> list[Remark]:
+        """What this way of reading doesn't tell."""
+
+    def engines(self) -> list[str]:
+        """The engines whose statistics are told."""
+
+    def catalogs(self) -> list[Catalog]: ...
+
+    def databases(self, catalog: str) -> list[Database]: ...
+
+    def functions(self, database: DatabaseKey) -> list[Function]: ...
+
+    def tables(self, database: DatabaseKey) -> list[str]:
+        """The names of a database's tables and views, in order."""
+
+    def table(self, key: TableKey) -> TableParts | None:
+        """None if it has been dropped meanwhile."""
+
+    def partition_names(self, table: TableParts) -> list[str]:
+        """In order; of uncommitted partitions, too."""
+
+    def partitions(self, table: TableParts, names: Sequence[str]) -> list[Partition]:
+        """Those of the named partitions that are there."""
+
+    def partition_statistics(self, table: TableParts, names: Sequence[str]) -> list[ColumnStatistics]: ...
+
+    def roles(self) -> list[Role]: ...
+
+    def members(self, role: str) -> list[RolePrincipalGrant]: ...
+
+    def global_grants(self) -> list[HiveObjectPrivilege]: ...
+
+    def grants(self, database: DatabaseKey, tables: Sequence[str]) -> list[HiveObjectPrivilege]:
+        """Those on a database, and on the named tables in it, their partitions and columns."""
+
+    def positions(self) -> Positions: ...
+
+    def write_ids(self, key: TableKey, positions: Positions) -> WriteIds | None:
+        """Of a table with transactions; None where there are none."""
+
+    def timeline_position(self, key: TableKey) -> int:
+        """Of a lake table of ours; 0 where there is no timeline."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,372 @@
+"""Compares all objects of another metastore with ours, in both directions, by their digests."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, TypeVar
+
+from thrift.Thrift import TApplicationException
+
+from lake.protocol.hive import (
+    ColumnStatistics,
+    Database,
+    HiveObjectPrivilege,
+    Role,
+    RolePrincipalGrant,
+    SQLForeignKey,
+)
+from lake.protocol.struct import ExceptionStruct, Struct
+from metastore.migration import canonical
+from metastore.migration.canonical import Plain
+from metastore.migration.importing import MAX_REPORTED, Tasks, batches, partition_name, unbringable
+from metastore.migration.mapping import Renaming, Selection, database_key
+from metastore.migration.objects import DatabaseKey, Remark, TableKey, TableParts
+from metastore.migration.progress import Progress
+from metastore.migration.source import Source
+from metastore.migration.thrift_source import ThriftSource
+
+T = TypeVar("T", bound=Struct)
+
+MISSING, EXTRA = "it isn't here", "it isn't there"
+
+_NAMES = ("pk_name", "uk_name", "nn_name", "dc_name")
+_BUILT_IN_ROLES = ("admin", "public")
+
+
+@dataclass
+class Kind:
+    """Objects of one kind. A digest is the sum of those of its objects, so their order doesn't matter."""
+
+    compared: int = 0
+    differing: int = 0
+    there: int = 0
+    here: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "compared": self.compared,
+            "differing": self.differing,
+            "digest_there": f"{self.there:064x}",
+            "digest_here": f"{self.here:064x}",
+        }
+
+
+@dataclass
+class Comparison:
+    """What differs. `differences` names some; `differing` counts all of them."""
+
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    differences: list[Remark] = field(default_factory=list)
+
+    @property
+    def differing(self) -> int:
+        return sum(each.differing for each in self.kinds.values())
+
+    @property
+    def compared(self) -> int:
+        return sum(each.compared for each in self.kinds.values())
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "compared": self.compared,
+            "differing": self.differing,
+            "kinds": {name: each.plain() for name, each in sorted(self.kinds.items())},
+            "differences": [each.plain() for each in self.differences],
+        }
+
+
+class Verifier:
+    """Reads both metastores, a table at a time. `here`: ours."""
+
+    def __init__(
+        self,
+        there: Source,
+        here: ThriftSource,
+        *,
+        selection: Selection,
+        renaming: Renaming,
+        progress: Progress,
+        threads: int,
+    ) -> None:
+        self._there = there
+        self._here = here
+        self._selection = selection
+        self._renaming = renaming
+        self._progress = progress
+        self._threads = threads
+        self._lock = Lock()
+        self.comparison = Comparison()
+
+    def run(self) -> Comparison:
+        """Raises SourceFailed if one of the metastores can't be reached any more."""
+        self._here.engines_asked = self._there.engines()
+        self._roles()
+        catalogs = {each.name or "": each for each in self._there.catalogs()}
+        here = {each.name or "": each for each in self._here.catalogs()}
+        with ThreadPoolExecutor(self._threads) as threads:
+            tasks = Tasks(threads)
+            for name in sorted(catalogs) or ["hive"]:
+                chosen = self._databases(name)
+                if chosen and name in catalogs:
+                    own = here.get(name)
+                    self._compare(
+                        "catalogs",
+                        name,
+                        _without_time(self._renaming.catalog(catalogs[name])),
+                        None if own is None else _without_time(own),
+                    )
+                for there_key, here_key in chosen:
+                    tasks.submit(self._in_database, tasks, there_key, here_key)
+            tasks.wait()
+        return self.comparison
+
+    # --- namespaces -------------------------------------------------------------------------------------------
+
+    def _databases(self, catalog: str) -> list[tuple[DatabaseKey, DatabaseKey]]:
+        """Compares the databases of a catalog; those that are on both sides, by their names there and here."""
+        here = {database_key(each): each for each in self._here.databases(catalog)}
+        chosen = []
+        wanted = set()
+        for database in self._there.databases(catalog):
+            key = database_key(database)
+            if not self._selection.includes(key):
+                continue
+            own_key = self._renaming.database_key(key)
+            wanted.add(own_key)
+            own = here.get(own_key)
+            there_form, here_form = _databases_alike(self._renaming.database(database), own)
+            self._compare("databases", str(key), there_form, here_form)
+            if own is not None:
+                chosen.append((key, own_key))
+        if self._selection.patterns is None:
+            for key in sorted(here.keys() - wanted):
+                self._compare("databases", str(key), None, canonical.of_struct(here[key]))
+        return chosen
+
+    def _in_database(self, tasks: Tasks, there: DatabaseKey, here: DatabaseKey) -> None:
+        functions = {
+            each.functionName or "": each for each in map(self._renaming.function, self._there.functions(there))
+        }
+        own = {each.functionName or "": each for each in self._here.functions(here)}
+        self._compare_all("functions", f"{there}.", functions, own)
+        names, own_names = set(self._there.tables(there)), set(self._here.tables(here))
+        for name in sorted(names | own_names):
+            tasks.submit(self._table, tasks, TableKey(*there, name), TableKey(*here, name))
+        grants = map(self._renaming.grant, self._there.grants(there, sorted(names)))
+        self._compare_grants(grants, self._here.grants(here, sorted(own_names)))
+
+    def _roles(self) -> None:
+        there = {each.roleName or "": each for each in self._there.roles()}
+        here = {each.roleName or "": each for each in self._here.roles()}
+        for name in sorted(there.keys() | here.keys()):
+            if name not in _BUILT_IN_ROLES:
+                one, other = there.get(name), here.get(name)
+                there_form = None if one is None else _role(one, other)
+                self._compare("roles", name, there_form, None if other is None else _role(other, one))
+            members = {_member(each): each for each in self._there.members(name)} if name in there else {}
+            own = {_member(each): each for each in self._here.members(name)} if name in here else {}
+            self._compare_all("members", f"{name} ", members, own)
+        self._compare_grants(self._there.global_grants(), self._here.global_grants(), made=True)
+
+    def _compare_grants(
+        self,
+        there: Iterable[HiveObjectPrivilege],
+        here: Iterable[HiveObjectPrivilege],
+        *,
+        made: bool = False,
+    ) -> None:
+        """`made`: of the role `admin` there is one on everything in each metastore, made at its own time."""
+
+        def forms(some: Iterable[HiveObjectPrivilege]) -> dict[str, Plain]:
+            found = {}
+            for each in some:
+                plain = canonical.of_grant(each)
+                name = _grant(each)
+                if made and name.startswith("admin "):
+                    plain.get("grantInfo", {}).pop("createTime", None)
+                found[name] = plain
+            return found
+
+        one, other = forms(there), forms(here)
+        for name in sorted(one.keys() | other.keys()):
+            self._compare("grants", name, one.get(name), other.get(name))
+
+    # --- tables -----------------------------------------------------------------------------------------------
+
+    def _table(self, tasks: Tasks, there_key: TableKey, here_key: TableKey) -> None:
+        try:
+            self._compare_tables(tasks, there_key, here_key)
+        except (ExceptionStruct, TApplicationException) as error:
+            self._count("tables", Remark("tables", str(there_key), f"it can't be compared: {error}", serious=True))
+
+    def _compare_tables(self, tasks: Tasks, there_key: TableKey, here_key: TableKey) -> None:
+        there, here = self._there.table(there_key), self._here.table(here_key)
+        if there is None and here is None:
+            return
+        if there is not None and here is None and (why := unbringable(self._there, there)) is not None:
+            self._count("tables", Remark("tables", str(there_key), f"{MISSING}: {why}", serious=True))
+            return
+        wanted = None if there is None else self._renaming.parts(there)
+        self._compare(
+            "tables",
+            str(there_key),
+            None if wanted is None else canonical.of_struct(wanted.table),
+            None if here is None else canonical.of_struct(here.table),
+        )
+        if there is None or wanted is None or here is None:
+            return
+        self._constraints(wanted, here)
+        self._statistics(str(there_key), wanted.statistics, here.statistics)
+        names, own = self._there.partition_names(there), set(self._here.partition_names(here))
+        for extra in batches(sorted(own - set(names))):
+            for name in extra:
+                self._compare("partitions", f"{there_key} {name}", None, {"name": name})
+        for some in batches(names):
+            tasks.submit(self._partitions, there, here, some)
+
+    def _constraints(self, there: TableParts, here: TableParts) -> None:
+        for kind in there.constraints.field_names():
+            one = {_constraint(each): each for each in getattr(there.constraints, kind) or ()}
+            other = {_constraint(each): each for each in getattr(here.constraints, kind) or ()}
+            for name in sorted(one.keys() | other.keys()):
+                self._compare(
+                    "constraints",
+                    f"{there.key} {name}",
+                    _constraint_form(one.get(name)),
+                    _constraint_form(other.get(name)),
+                )
+
+    def _partitions(self, there: TableParts, here: TableParts, names: Sequence[str]) -> None:
+        found = self._there.partitions(there, names)
+        one = {partition_name(there, each): self._renaming.partition(each) for each in found}
+        other = {partition_name(here, each): each for each in self._here.partitions(here, names)}
+        for name in names:
+            if name in one or name in other:
+                self._compare(
+                    "partitions",
+                    f"{there.key} {name}",
+                    None if name not in one else canonical.of_struct(one[name]),
+                    None if name not in other else canonical.of_struct(other[name]),
+                )
+        of_there = map(self._renaming.statistics, self._there.partition_statistics(there, names))
+        self._statistics(str(there.key), of_there, self._here.partition_statistics(here, names))
+
+    def _statistics(self, name: str, there: Iterable[ColumnStatistics], here: Iterable[ColumnStatistics]) -> None:
+        one, other = _by_column(there), _by_column(here)
+        for key in sorted(one.keys() | other.keys()):
+            # Sketches are compared where both tell them.
+            forms = [each.get(key) for each in (one, other)]
+            sketches = all(form is not None and canonical.has_sketch(form) for form in forms)
+            there_form, here_form = (
+                None if form is None else canonical.of_statistics(form, sketches=sketches) for form in forms
+            )
+            self._compare("statistics", " ".join((name, *filter(None, key))), there_form, here_form)
+
+    # --- comparing --------------------------------------------------------------------------------------------
+
+    def _compare_all(self, kind: str, begin: str, there: Mapping[str, T], here: Mapping[str, T]) -> None:
+        for name in sorted(there.keys() | here.keys()):
+            one, other = there.get(name), here.get(name)
+            self._compare(
+                kind,
+                begin + name,
+                None if one is None else canonical.of_struct(one),
+                None if other is None else canonical.of_struct(other),
+            )
+
+    def _compare(self, kind: str, name: str, there: Plain | None, here: Plain | None) -> None:
+        remark = None
+        if there != here:
+            if here is None or there is None:
+                text = MISSING if here is None else EXTRA
+            else:
+                text = "; ".join(canonical.differences(here, there))
+            remark = Remark(kind, name, text, serious=True)
+        self._count(kind, remark, _number(kind, name, there), _number(kind, name, here))
+
+    def _count(self, kind: str, remark: Remark | None, there: int = 0, here: int = 0) -> None:
+        with self._lock:
+            of = self.comparison.kinds.setdefault(kind, Kind())
+            of.compared += 1
+            of.there = (of.there + there) % (1 << 256)
+            of.here = (of.here + here) % (1 << 256)
+            if remark is not None:
+                of.differing += 1
+                if len(self.comparison.differences) < MAX_REPORTED:
+                    self.comparison.differences.append(remark)
+        self._progress.add(kind)
+
+
+def _number(kind: str, name: str, form: Plain | None) -> int:
+    """An object's part of the digest of its kind."""
+    if form is None:
+        return 0
+    own = hashlib.sha256(f"{kind}\0{name}\0".encode("utf-8", "surrogatepass") + canonical.digest(form))
+    return int.from_bytes(own.digest())
+
+
+def _databases_alike(there: Database, here: Database | None) -> tuple[Plain, Plain | None]:
+    """Hive 2.3 keeps no time for a database."""
+    if here is None:
+        return canonical.of_struct(there), None
+    if there.createTime is None:
+        here = here.replace(createTime=None)
+    return canonical.of_struct(there), canonical.of_struct(here)
+
+
+def _without_time(value: Any) -> Plain:
+    """The catalog that every metastore has was made at its own time."""
+    return canonical.of_struct(value.replace(createTime=None) if value.name == "hive" else value)
+
+
+def _role(value: Role, other: Role | None) -> Plain:
+    """Hive tells owner and time of those roles alone that have members."""
+    if other is not None and (value.ownerName is None or other.ownerName is None):
+        value = value.replace(ownerName=None)
+    return canonical.of_struct(value.replace(createTime=None))
+
+
+def _member(value: RolePrincipalGrant) -> str:
+    return f"{value.principalType} {value.principalName}"
+
+
+def _grant(value: HiveObjectPrivilege) -> str:
+    of, info = value.hiveObject, value.grantInfo
+    assert of is not None and info is not None
+    place = [of.dbName, of.objectName, "/".join(of.partValues or ()), of.columnName]
+    kind = f"{of.objectType} {'.'.join(each for each in place if each)}"
+    return f"{value.principalName} {value.principalType}: {info.privilege} on {kind} by {info.grantor}"
+
+
+def _constraint(value: Any) -> str:
+    """The name of a constraint, and which of its columns this is."""
+    name = next(
+        (getattr(value, field) for field in ("pk_name", "uk_name", "nn_name", "dc_name") if _has(value, field)), ""
+    )
+    if isinstance(value, SQLForeignKey):
+        name = value.fk_name
+    return f"{name} {getattr(value, 'key_seq', None) or 1}"
+
+
+def _has(value: Any, name: str) -> bool:
+    return name in value.field_names()
+
+
+def _constraint_form(value: Any) -> Plain | None:
+    if value is None:
+        return None
+    if isinstance(value, SQLForeignKey):  # Hive 2.3 doesn't always tell the name of the key that it refers to
+        value = value.replace(pk_name=None)
+    return canonical.of_struct(value)
+
+
+def _by_column(some: Iterable[ColumnStatistics]) -> dict[tuple[str, str, str], Any]:
+    """Statistics by partition, column and engine."""
+    found = {}
+    for each in some:
+        partition = "" if each.statsDesc is None or each.statsDesc.isTblLevel else each.statsDesc.partName or ""
+        for own in each.statsObj or ():
+            found[partition, own.colName or "", "" if each.engine in (None, "hive") else each.engine] = own
+    return found

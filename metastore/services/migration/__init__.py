@@ -1,0 +1,1 @@
+"""What another metastore has, brought into this one's store as it is."""

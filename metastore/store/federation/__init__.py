@@ -1,0 +1,1 @@
+"""What a front of several metastores keeps."""
