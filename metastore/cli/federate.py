@@ -29,7 +29,8 @@ _SINGLE = (
     "host", "port", "data_dir", "database_url", "database_pool_size", "schema_upgrade", "event_retention_days",
     "event_retention_count", "workers", "threads", "receive_timeout_seconds", "write_timeout_seconds",
     "idle_timeout_seconds", "drain_seconds", "authentication", "certificate_user", "credentials_without_tls",
-    "auth_to_local", "proxy_users", "metrics_anonymous",
+    "auth_to_local", "proxy_users", "metrics_anonymous", "authorization", "authorization_seconds", "policy_file",
+    "admins", "trust_unproven_users", "allowed_locations", "only_allowed_locations",
 )  # fmt: skip
 SETTINGS = tuple(
     name
@@ -141,6 +142,11 @@ def server_settings(configuration: "Configuration", flags: Mapping[str, object])
     defaults: dict[str, Any] = {"threads": THREADS, "database_pool_size": POOL, "iceberg_rest": False}
     defaults["data_dir"] = f"{default_data_dir()}-front"  # not that of a server on the same machine
     settings, _ = load(flags, table=defaults | configuration.server, only=SETTINGS)
+    if settings.authorization in ("sql-standard", "storage"):
+        raise FederationError(
+            f"server.authorization: a front keeps neither grants nor directories, so it can't decide by"
+            f" {settings.authorization}: use policy or python:package.module:factory"
+        )
     if any(each.proves for each in configuration.backends.values()) and settings.authentication == ("none",):
         raise FederationError(
             "the front logs in to backends as its callers, so callers have to prove who they are: set"

@@ -140,6 +140,25 @@ def databases(event: NotificationEvent) -> tuple[str | None, str | None]:
     return own, other if other != own else None
 
 
+def tables(event: NotificationEvent) -> set[tuple[str, str]]:
+    """The tables that an event names in its message beside its own: a rename and a foreign key name two.
+
+    As database and name. Raises NotUnderstood.
+    """
+    if event.eventType == "ALTER_TABLE":
+        message = _decoded(event)
+        found = [_object(message, each) for each in ("tableObjBeforeJson", "tableObjAfterJson")]
+        return {(each.dbName or "", each.tableName or "") for each in found}
+    if event.eventType == "ADD_FOREIGNKEY":
+        keys = [_struct("foreignKeyListJson", each) for each in _decoded(event).get("foreignKeyListJson") or ()]
+        return {
+            (getattr(key, f"{side}table_db") or "", getattr(key, f"{side}table_name") or "")
+            for key in keys
+            for side in ("pk", "fk")
+        }
+    return set()
+
+
 def _altered(event: NotificationEvent, message: dict[str, Any], mapping: Mapping, backend: str) -> NotificationEvent:
     """An ALTER_TABLE, either of whose two databases may have no name in the front."""
     before, after = (_object(message, field) for field in ("tableObjBeforeJson", "tableObjAfterJson"))

@@ -46,6 +46,9 @@ FILE_SECONDS = 5.0
 """How long a call waits until this front and the one that follows the logs have the same file."""
 
 _LOOK_SECONDS = 0.1
+_COUNTED = 1_000  # events that are read together to be counted
+
+Shown = Callable[[Sequence[NotificationEvent]], list[bool]]
 
 log = structlog.get_logger(__name__)
 
@@ -103,17 +106,23 @@ class Notifications:
 
         return self._under_one_file(find, None) or 0
 
-    def read(self, asked: NotificationEventRequest) -> list[NotificationEvent]:
+    def read(self, asked: NotificationEventRequest, shown: Shown | None = None) -> list[NotificationEvent]:
         """The notifications after a number, as many as fit into a reply.
 
-        Raises TApplicationException where events are lost, and where they are no longer kept and the client could not
-        see it; Refused, BackendError.
+        `shown`: says of events whether the caller may see them; None if it may see all. Of others only number and time
+        are left, and nothing where types, a database or tables are chosen. Raises TApplicationException where events
+        are lost, and where they are no longer kept and the client could not see it; Refused, BackendError.
         """
         name = translation.parsed(asked.catName, None, asked.dbName) if asked.dbName else None
-        return self._under_one_file(partial(self._read, asked), name) or []
+        return self._under_one_file(partial(self._read, asked, shown), name) or []
 
     def _read(
-        self, asked: NotificationEventRequest, mapping: Mapping, names: str, about: About | None
+        self,
+        asked: NotificationEventRequest,
+        sees: Shown | None,
+        mapping: Mapping,
+        names: str,
+        about: About | None,
     ) -> list[NotificationEvent]:
         wanted, after = _filter(asked), asked.lastEvent or 0
         limit = asked.maxEvents if asked.maxEvents and asked.maxEvents > 0 else None
@@ -130,6 +139,8 @@ class Notifications:
                         return found
                     raise _lost(event)
                 shown = _shown(event, mapping)
+                if sees is not None and shown.eventType != messages.HIDDEN and not sees([shown])[0]:
+                    shown = _without_content(event.number, shown.eventTime, shown.messageFormat)
                 if not wanted.takes(shown) or (shown.eventType == messages.HIDDEN and wanted.chooses):
                     continue
                 size += len(shown.message or "")
@@ -140,16 +151,19 @@ class Notifications:
                     return found
         return found
 
-    def count(self, asked: NotificationEventsCountRequest) -> int:
+    def count(self, asked: NotificationEventsCountRequest, shown: Shown | None = None) -> int:
         """How many notifications are about a database (`*`: all), or tables of it, after a number, up to another.
 
-        Raises MetaException without a database, Refused, BackendError.
+        `shown`: as in `read`. Raises MetaException without a database, Refused, BackendError.
         """
         if not asked.dbName:
             raise MetaException("the database whose notifications are to be counted is missing; * means all of them")
         name = translation.parsed(asked.catName, None, asked.dbName)
         only = None if name.database == EVERY else name
         tables = frozenset(normal(each) for each in asked.tableNames or ())
+
+        if shown is not None:
+            return self._count_shown(asked, None if only is None else asked.dbName, shown)
 
         def count(mapping: Mapping, names: str, about: About | None) -> int:
             with self._database.read() as tx:
@@ -163,6 +177,23 @@ class Notifications:
 
         found = self._under_one_file(count, only) or 0
         return found if asked.limit is None else min(found, max(asked.limit, 0))
+
+    def _count_shown(self, asked: NotificationEventsCountRequest, database: str | None, shown: Shown) -> int:
+        after, found = asked.fromEventId or 0, 0
+        while True:
+            wanted = NotificationEventRequest(
+                after, _COUNTED, catName=asked.catName, dbName=database, tableNames=asked.tableNames
+            )
+            events = self.read(wanted, shown)
+            for each in events:
+                after = each.eventId or 0
+                if asked.toEventId is not None and after > asked.toEventId:
+                    return found
+                found += each.eventType != messages.HIDDEN
+                if asked.limit is not None and found >= asked.limit:
+                    return max(asked.limit, 0)
+            if not events:
+                return found
 
     def numbers_of(self, backend: str, numbers_there: Sequence[int]) -> list[int]:
         """The numbers of events of a backend, by those that they have there; none if they aren't in the log by now."""

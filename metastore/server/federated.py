@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException
 
 from lake.protocol.codec import binary
+from lake.protocol.codec.preserving import has_unknown
 from lake.protocol.codec.protocols import Request
 from lake.protocol.generated.fb303_types import fb_status
 from lake.protocol.hive import (
@@ -25,10 +27,12 @@ from lake.protocol.hive import (
 )
 from lake.protocol.hive_versions import NEW_SINCE_2_3
 from lake.protocol.method import Method
+from lake.protocol.required import missing_field
 from lake.protocol.services import METHODS
 from lake.protocol.struct import ExceptionStruct, Struct
 from metastore import __version__, api
 from metastore.api.methods import HANDLERS, Call
+from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
 from metastore.federation.configuration import FederationError
 from metastore.federation.errors import BackendError
@@ -37,9 +41,11 @@ from metastore.federation.front import Front, Reply, Who
 from metastore.federation.front import Request as FrontRequest
 from metastore.federation.mapping import Mapping
 from metastore.federation.merging import MERGED, is_merged
+from metastore.federation.names import DEFAULT_CATALOG
 from metastore.federation.notifications import Notifications
 from metastore.federation.pool import Identity
 from metastore.federation.routing import LOG, SELECTED, Refused, refusal
+from metastore.server import federated_rights
 from metastore.server.connection.open_connections import Connections
 from metastore.server.dispatch import (
     Answer,
@@ -51,10 +57,12 @@ from metastore.server.dispatch import (
     result_body,
     undeclared,
 )
+from metastore.server.federated_rights import LIMITED, Events
 from metastore.server.leader_tasks import LeaderTask, LeaderTasks
 from metastore.server.monitoring import audit, metrics
 from metastore.server.monitoring.audit import AuditLog
-from metastore.server.worker import Worker
+from metastore.server.worker import Worker, watch_authorization
+from metastore.services.access.control import AccessControl
 from metastore.services.events.recorder import acting
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
@@ -69,6 +77,9 @@ _NAME = "metastore front"
 _SHOWN = 20  # hidden databases of a backend
 _OWN = frozenset({"set_ugi", "setOption", "getCpuProfile", "reinitialize", "shutdown", "flushCache"})
 """Methods whose handlers need no metastore."""
+
+_WITHOUT_CATALOGS = frozenset({"show_locks", "show_compact"})
+"""Reads whose answers name databases without their catalogs."""
 
 _STARTED = int(time.time())
 
@@ -93,12 +104,17 @@ def run(
     front = Front(Mapping.load(file), changes, metrics.federation_left_out)
     audits = audit.audit_log(settings)
     merged = MergedLog(front, settings) if keeps_log else None
+    rights, control = federated_rights.guard(settings)
+    if control is not None:
+        watch = partial(watch_authorization, control.authorizer)
+        threading.Thread(target=watch, name="authorization", daemon=True).start()
     ended = threading.Event()
     threading.Thread(target=_watch, args=(front, file, ended), name="federation", daemon=True).start()
     if merged is not None and worker_id == 0:  # one candidate of each front
         merged.lead()
     try:
-        dispatcher = FrontDispatcher(front, audits, None if merged is None else merged.notifications)
+        notifications = None if merged is None else merged.notifications
+        dispatcher = FrontDispatcher(front, audits, notifications, rights, control)
         worker = Worker(listeners, settings, dispatcher, Connections(), worker_id=worker_id)
         worker.run(parent_alive, on_ready)
     finally:
@@ -193,13 +209,20 @@ class FrontDispatcher(Dispatcher):
     """Answers requests out of the metastores behind a front."""
 
     def __init__(
-        self, front: Front, audit_log: AuditLog | None = None, notifications: Notifications | None = None
+        self,
+        front: Front,
+        audit_log: AuditLog | None = None,
+        notifications: Notifications | None = None,
+        guard: Guard | None = None,
+        control: AccessControl | None = None,
     ) -> None:
-        """`notifications`: the merged log; None if the front was started without one."""
+        """`notifications`: the merged log; None if the front was started without one. `guard`, `control`: the rights
+        of the front's own; None if everybody may do everything."""
         no_metastore = cast(Metastore, None)  # no function is called that needs one
-        super().__init__(HANDLERS, no_metastore, None, audit_log)
+        super().__init__(HANDLERS, no_metastore, guard, audit_log)
         self._front = front
         self._notifications = notifications
+        self._control = control
 
     def answer(self, session: Session, name: str, request: Request, may_wait: bool) -> Answer:
         method = METHODS.get(name)
@@ -211,17 +234,64 @@ class FrontDispatcher(Dispatcher):
             arguments = binary.decode_preserving(method.args, request.data, request.header.body)
         except (UnicodeDecodeError, EOFError, TProtocolException, TypeError, ValueError, OverflowError) as error:
             return protocol_error(f"the arguments can't be decoded: {error}")
+        verdict = None if self.guard is None else Verdict()
         try:
             with acting(session.user, session.connection_id):
-                found = self._reply(session, method, arguments, request)
+                if self.guard is None or verdict is None:
+                    found = self._reply(session, method, arguments, request.data[request.header.body :])
+                else:
+                    found = self._permitted(self.guard, verdict, session, method, arguments)
         except (BackendError, Refused) as error:
             answer = undeclared(method, session, str(error), str(error), type(error).__name__)
-            return answer._replace(arguments=arguments)
+            return answer._replace(arguments=arguments, verdict=verdict)
         except Exception as error:
-            return raised(method, error, session)._replace(arguments=arguments)
-        return found._replace(arguments=arguments)
+            return raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
+        return found._replace(arguments=arguments, verdict=verdict)
 
-    def _reply(self, session: Session, method: Method, arguments: Struct, request: Request) -> Answer:
+    def _permitted(self, guard: Guard, verdict: Verdict, session: Session, method: Method, arguments: Struct) -> Answer:
+        """The answer, if the caller may have it, with what it may see."""
+        if (missing := missing_field(arguments)) is not None:
+            return protocol_error(str(missing))
+        if has_unknown(arguments) and not self._is_admin(session):
+            raise Refused(
+                f"the arguments of {method.name} have a field that this front doesn't know, so it can't decide about"
+                " it: use a client of a version that it knows"
+            )
+        rule = HANDLERS[method.name].rule
+        filtered = not rule.changes and rule.extra is not None
+
+        def answer(call: Call) -> Any:
+            if filtered:
+                return self._value(session, method, arguments, call)
+            return self._reply(session, method, arguments, binary.encode(arguments))  # owners may have been put in
+
+        call = Call(session, federated_rights.objects(self._front.begin(_who(session))))
+        found = guard.answer(call, method, arguments, answer, verdict)
+        return found if isinstance(found, Answer) else Answer(binary.REPLY, *result_body(method, found), "ok")
+
+    def _is_admin(self, session: Session) -> bool:
+        """Whether a caller may do everything."""
+        return self._control is None or self._control.is_admin(self._control.acting(session.caller))
+
+    def _value(self, session: Session, method: Method, arguments: Struct, call: Call) -> Any:
+        """What a method returns whose answer depends on who calls. `call.shown`: where that is left out of it first."""
+        name = method.name
+        mapping = self._front.mapping
+        if name in LOG and call.shown is not None and (not mapping.followed or session.metaconf.get(SELECTED)):
+            raise Refused("the log of a backend itself is for administrators of the front: others read the merged one")
+        if name in _WITHOUT_CATALOGS and not self._is_admin(session) and mapping.catalogs != (DEFAULT_CATALOG,):
+            raise Refused(f"{name} is for administrators of a front with several catalogs: its answer names none")
+        limited = LIMITED.get(name) if call.shown is not None else None
+        if call.shown is not None and limited is None and name not in LOG:
+            raise Refused(f"{name} is for administrators of the front: others call the lake metastore itself")
+        limit = None if limited is None else limited.lift(arguments)
+        answer = self._reply(session, method, arguments, binary.encode(arguments))
+        value = federated_rights.value_of(name, answer.kind, b"".join(answer.body))
+        if limited is not None and call.shown is not None:
+            return limited.cut(value, call.shown, limit)
+        return value
+
+    def _reply(self, session: Session, method: Method, arguments: Struct, encoded: bytes) -> Answer:
         name = method.name
         if (reason := refusal(name)) is not None:
             raise Refused(reason)
@@ -236,14 +306,14 @@ class FrontDispatcher(Dispatcher):
             value = _ABOUT_FRONT[name](self._front, begun, session, *values)
             return Answer(binary.REPLY, *result_body(method, value), "ok")
         if name == "getStatusDetails":
-            text = _status(self._front, self._notifications)
+            text = _status(self._front, self._notifications, everything=self._is_admin(session))
             return Answer(binary.REPLY, *result_body(method, text), "ok")
         if name in LOG and begun.mapping.followed and session.metaconf.get(SELECTED) is None:
             return self._of_log(session, method, arguments)
         if is_merged(name, arguments):
             value = MERGED[name](begun, *[getattr(arguments, each) for each in method.argument_names])
             return Answer(binary.REPLY, *result_body(method, value), "ok")
-        reply = begun.route(method, arguments, request.data[request.header.body :])
+        reply = begun.route(method, arguments, encoded)
         if name == "fire_listener_event" and begun.mapping.followed:
             reply = self._with_numbers(method, reply)
         return _passed_on(name, reply)
@@ -255,14 +325,17 @@ class FrontDispatcher(Dispatcher):
                 "this front was started before its file said follow: it keeps a log only if it is started again"
             )
         self._notifications.check_reader(session.user, session.caller.groups)
+        shown = None
+        if self._control is not None and not (events := Events(self._control, session.caller)).sees_all:
+            shown = events.shown
         value: Any
         match [getattr(arguments, each) for each in method.argument_names]:
             case []:
                 value = CurrentNotificationEventId(self._notifications.last())
             case [NotificationEventRequest() as asked]:
-                value = NotificationEventResponse(self._notifications.read(asked))
+                value = NotificationEventResponse(self._notifications.read(asked, shown))
             case [NotificationEventsCountRequest() as asked]:
-                value = NotificationEventsCountResponse(self._notifications.count(asked))
+                value = NotificationEventsCountResponse(self._notifications.count(asked, shown))
             case _:
                 return protocol_error(f"the argument of {method.name} is missing")
         return Answer(binary.REPLY, *result_body(method, value), "ok")
@@ -357,17 +430,20 @@ def _known_settings(request: FrontRequest, key: str | None) -> list[Any]:
     return known
 
 
-def _status(front: Front, notifications: Notifications | None) -> str:
-    """A line for each backend, and one for its notification log if that is followed."""
+def _status(front: Front, notifications: Notifications | None, *, everything: bool) -> str:
+    """A line for each backend, and one for its notification log if that is followed.
+
+    `everything`: also what names databases.
+    """
     lines, logs = [], {}
-    if notifications is not None:
+    if notifications is not None and everything:
         try:
             logs = notifications.described()
         except DatabaseUnavailable as error:
             lines.append(f"the merged notification log: {error}")
     for pool in front.pools:
         line = f"{pool.backend}: {pool.state}" + (f", {pool.trouble}" if pool.trouble else "")
-        if pool.hidden:
+        if pool.hidden and everything:
             line += f"; hidden, since their names mean others: {', '.join(sorted(pool.hidden)[:_SHOWN])}"
         lines.append(line)
         if pool.backend in logs:

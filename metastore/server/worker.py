@@ -93,7 +93,7 @@ def run(
         control = metastore.access_control
         guard = None if control is None else Guard(control)
         if control is not None:
-            watch = partial(_watch_authorization, control.authorizer)
+            watch = partial(watch_authorization, control.authorizer)
             threading.Thread(target=watch, name="authorization", daemon=True).start()
         audits = audit.audit_log(settings)
         dispatcher = Dispatcher(HANDLERS, metastore, guard, audits)
@@ -136,7 +136,7 @@ def _leader_tasks(metastore: Metastore, settings: Settings) -> LeaderTasks:
     )
 
 
-def _watch_authorization(authorizer: Authorizer) -> None:
+def watch_authorization(authorizer: Authorizer) -> None:
     """Shows whether rights are what the operator has written last, and has changed policies read without a call."""
     while True:
         metrics.authorization_in_trouble(authorizer.trouble() is not None)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Hashable, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
@@ -169,6 +169,49 @@ class CedarPolicy:
                     key = Securable(Kind.TABLE, *name, table.name)
                     found[key] = _looked_at(policies, owner, table.parameters)
         return found
+
+
+class PolicyOfNames(CedarPolicy):
+    """An `Authorizer` by policies for a server that knows nothing of objects but their names, and no roles.
+
+    Policies that look at owners, parameters or roles can't be decided by: one that forbids would not apply.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """As `CedarPolicy`. Raises UsageError also for policies that look at more than names."""
+        super().__init__(cast(Database, None), path)  # nothing is read from it
+        if (reason := self._more(self._files.current())) is not None:
+            raise UsageError(reason)
+
+    def roles(self, caller: Caller) -> frozenset[str]:
+        """See `Authorizer`: none."""
+        return frozenset()
+
+    def trouble(self) -> str | None:
+        """See `Authorizer`."""
+        return super().trouble() or self._more(self._files.current())
+
+    def _decide_all(
+        self,
+        policies: Policies,
+        caller: Caller,
+        wanted: Sequence[tuple[Action, Securable]],
+        attributes: Mapping[Securable, Json],
+    ) -> list[Decision]:
+        if (reason := self._more(policies)) is not None:
+            return [Decision(False, reason)] * len(wanted)
+        return super()._decide_all(policies, caller, wanted, attributes)
+
+    def _attributes(self, policies: Policies, objects: Sequence[Securable]) -> Mapping[Securable, Json]:
+        return {}
+
+    @staticmethod
+    def _more(policies: Policies) -> str | None:
+        """Why policies can't be decided by; None if they can."""
+        words = sorted({"owner", "parameters", "Role"} & policies.words)
+        if not words:
+            return None
+        return f"the policies look at {', '.join(words)}, of which a front knows nothing: they may look at names alone"
 
 
 def _alike(policies: Policies, object: Securable, attributes: Mapping[Securable, Json]) -> Hashable:

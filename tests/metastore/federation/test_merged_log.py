@@ -302,9 +302,8 @@ def test_a_backend_that_is_away(tmp_path: Path, url: str, metastore_server: Meta
 
 def test_a_backend_that_was_away_from_the_start(tmp_path: Path, url: str, eu: LogStandIn) -> None:
     """Nobody knows what it did meanwhile: nothing is read without it, or a loss is said."""
-    other = LogStandIn()
-    port = int(other.uri.rpartition(":")[2])
-    other.__exit__()
+    with LogStandIn() as other:
+        port = int(other.uri.rpartition(":")[2])
     backends = {
         "eu": f'uris = "{eu.uri}"\nprefix = "eu_"\nnumber = 1\n{FOLLOW}',
         "us": f'uris = "{other.uri}"\nprefix = "us_"\nnumber = 2\n{FOLLOW}',

@@ -22,10 +22,10 @@ def configuration(server: dict[str, Any] | None = None, **backend: Any) -> Confi
 def test_flags_before_the_environment_before_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     file = configuration({"port": 1, "workers": 2, "threads": 3})
     monkeypatch.setenv("METASTORE_WORKERS", "5")
-    monkeypatch.setenv("METASTORE_AUTHORIZATION", "sql-standard")  # of another server
+    monkeypatch.setenv("METASTORE_ICEBERG_EXPOSE", "true")  # of another server
     found = server_settings(file, {"threads": "7"})
     assert (found.port, found.workers, found.threads) == (1, 5, 7)
-    assert found.authorization == "none"
+    assert not found.iceberg_expose
     monkeypatch.delenv("METASTORE_WORKERS")
     assert server_settings(configuration(), {}).threads == 64
     with pytest.raises(SettingsError, match="port: bad value"):

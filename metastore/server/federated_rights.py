@@ -1,0 +1,192 @@
+"""The rights of a front's own: who may do what is decided before a request goes to a backend.
+
+The rules are those of an ordinary server (`metastore.api.rights`). What they look up is read at the backends, on behalf
+of the caller. Objects have the front's names.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from lake.protocol.codec import binary
+from lake.protocol.hive import (
+    GetPackageRequest,
+    NoSuchObjectException,
+    NotificationEvent,
+    StoredProcedureRequest,
+    UnknownDBException,
+    UnknownTableException,
+)
+from lake.protocol.services import METHODS
+from metastore.api.rights.guard import Guard
+from metastore.federation import messages
+from metastore.federation.front import Request
+from metastore.federation.names import DEFAULT_CATALOG, joined
+from metastore.federation.pool import application_error
+from metastore.services.access.caller import Caller
+from metastore.services.access.cedar_policy import PolicyOfNames
+from metastore.services.access.control import AccessControl
+from metastore.services.access.locations import AllowedLocations, AllowedRoot
+from metastore.services.access.places import Places
+from metastore.services.access.python_authorizer import PythonAuthorizer
+from metastore.services.access.rights import EVERYTHING, Action, Authorizer, Securable, database, table
+from metastore.services.model import names as given
+from metastore.services.wiring import Metastore
+from metastore.settings import Settings
+from metastore.store.engine.names import TableName
+from metastore.warehouse import Warehouse
+
+_MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
+
+
+def access_control(settings: Settings) -> AccessControl | None:
+    """Who decides, by the settings of a front; None if everybody may do everything. Raises UsageError."""
+    if settings.authorization == "none":
+        return None
+    authorizer: Authorizer
+    if settings.authorization == "policy":
+        assert settings.policy_file is not None, "the settings see to that"
+        authorizer = PolicyOfNames(settings.policy_file)
+    else:
+        authorizer = PythonAuthorizer(settings.authorization.removeprefix("python:"), settings.authorization_seconds)
+    allowed = AllowedLocations([AllowedRoot.parse(each) for each in settings.allowed_locations])
+    places = Places(Warehouse(settings.warehouse_dir), allowed, confined=settings.only_allowed_locations)
+    return AccessControl(authorizer, places, frozenset(settings.admins), settings.trust_unproven_users)
+
+
+def guard(settings: Settings) -> tuple[Guard | None, AccessControl | None]:
+    """What decides about calls, and by whom. Raises UsageError."""
+    control = access_control(settings)
+    return (None, None) if control is None else (Guard(control), control)
+
+
+def objects(request: Request) -> Metastore:
+    """What rules look up, in place of an ordinary server's services: no more than they use.
+
+    A rule that needs more fails, and the call with it.
+    """
+
+    def ask(name: str, *values: Any) -> Any:
+        try:
+            return called(request, name, *values)
+        except _MISSING as error:
+            raise NoSuchObjectException(error.message) from None
+
+    def spelled(catalog: str | None, database: str) -> str:
+        return database if catalog in (None, DEFAULT_CATALOG) else joined(catalog or "", database)
+
+    def get_partition(_: Any, database: str, name: str, values: list[str] | None, catalog: str | None = None) -> Any:
+        # Also one that is uncommitted, which other reads of lake metastores hide.
+        return ask("get_partition_with_auth", spelled(catalog, database), name, values, "", [])
+
+    def no_ids(names: Collection[TableName]) -> Mapping[TableName, int]:
+        return {}
+
+    found = SimpleNamespace(
+        databases=SimpleNamespace(get=lambda name, catalog=None: ask("get_database", spelled(catalog, name))),
+        tables=SimpleNamespace(
+            get=lambda database, name, catalog=None: ask("get_table", spelled(catalog, database), name), ids=no_ids
+        ),
+        partition_reads=SimpleNamespace(get=get_partition),
+        procedures=SimpleNamespace(
+            get=lambda catalog, database, name: ask(
+                "get_stored_procedure", StoredProcedureRequest(catalog, database, name)
+            ),
+            get_package=lambda catalog, database, name: ask("find_package", GetPackageRequest(catalog, database, name)),
+        ),
+    )
+    return cast(Metastore, found)
+
+
+def called(request: Request, name: str, *values: Any) -> Any:
+    """What a method returns whose arguments have the front's names. Raises what it raises."""
+    method = METHODS[name]
+    arguments = method.args(*values)
+    reply = request.route(method, arguments, binary.encode(arguments))
+    return value_of(name, reply.kind, b"".join(reply.body))
+
+
+def value_of(name: str, kind: int, body: bytes) -> Any:
+    """What a reply says that a method returns. Raises the exception in it."""
+    if kind == binary.EXCEPTION:
+        raise application_error(body)
+    method = METHODS[name]
+    result = binary.decode_preserving(method.result, body)
+    for field in method.exceptions.values():
+        if (raised := getattr(result, field)) is not None:
+            raise raised
+    return getattr(result, "success", None)
+
+
+class Limited:
+    """A read with a limit, whose hidden items have to be left out before it counts.
+
+    `lift` takes the limit out of the arguments, and returns it. `items`: where in the answer the items are, and how
+    they are called; None for an answer that is a list of names.
+    """
+
+    def __init__(self, path: tuple[str, ...], none: int | None, field: str | None, name: str | None) -> None:
+        self._path = path
+        self._none = none
+        self._field = field
+        self._name = name
+
+    def lift(self, arguments: Any) -> int | None:
+        for name in self._path[:-1]:
+            arguments = getattr(arguments, name)
+        if arguments is None:
+            return None
+        limit: int | None = getattr(arguments, self._path[-1])
+        setattr(arguments, self._path[-1], self._none)
+        return limit if limit is not None and limit >= 0 else None
+
+    def cut(self, value: Any, shown: Callable[[Sequence[Any]], list[bool]], limit: int | None) -> Any:
+        """The answer to the call without a limit with what its caller sees, up to the limit."""
+        items = (value if self._field is None else getattr(value, self._field)) or []
+        about = items if self._name is None else [getattr(each, self._name) for each in items]
+        kept = [each for each, sees in zip(items, shown(about), strict=True) if sees][:limit]
+        if self._field is None:
+            return kept
+        return value.replace(**{self._field: kept})
+
+
+LIMITED: dict[str, Limited] = {
+    "get_table_names_by_filter": Limited(("max_tables",), -1, None, None),
+    "get_tables_ext": Limited(("req", "limit"), None, None, "tblName"),
+    "show_compact": Limited(("rqst", "limit"), None, "compacts", None),
+}
+
+
+class Events:
+    """Which notifications a caller sees: those about what it may subscribe to, all of it if one names several."""
+
+    def __init__(self, control: AccessControl, caller: Caller) -> None:
+        self._control = control
+        self._caller = control.acting(caller)
+
+    @property
+    def sees_all(self) -> bool:
+        return self._control.is_admin(self._caller)
+
+    def shown(self, events: Sequence[NotificationEvent]) -> list[bool]:
+        named = [list(_named(each)) for each in events]
+        distinct = list(dict.fromkeys(object for some in named for object in some)) or [EVERYTHING]
+        wanted = [(Action.SUBSCRIBE, each) for each in distinct]
+        decided = self._control.authorizer.decide_all(self._caller, wanted)
+        allowed = {each for each, made in zip(distinct, decided, strict=True) if made.allowed}
+        return [allowed.issuperset(some) for some in named]
+
+
+def _named(event: NotificationEvent) -> Iterator[Securable]:
+    """What an event is about; everything, for one whose message can't be read."""
+    if not event.dbName:
+        yield EVERYTHING
+        return
+    try:
+        others = messages.tables(event)
+    except messages.NotUnderstood:
+        yield EVERYTHING
+        return
+    for where, name in {(event.dbName, event.tableName or ""), *others}:
+        of = given.database_name(where, event.catName)
+        yield table(TableName(of.catalog, of.database, given.plain_table(name))) if name else database(of)
