@@ -182,5 +182,5 @@ def test_other_tables_and_names(spark: SparkSession, database: str, table: str) 
     )
     assert rows(spark, f"SELECT id, v FROM {table}") == [[1, "cte"], [2, "new"], [3, "new"]]
     spark.sql(f"CREATE TABLE {database}.plain (id BIGINT, v STRING, n INT, dt INT) USING parquet")
-    with pytest.raises(SparkError, match="(?i)not support|MERGE"):
+    with pytest.raises(SparkError, match=r"(?i)not support|MERGE"):
         spark.sql(f"MERGE INTO {database}.plain t USING news s ON t.id = s.id AND t.dt = s.dt {BOTH}")
