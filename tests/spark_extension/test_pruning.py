@@ -3,9 +3,12 @@
 import re
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lake.tables.lake import LakeClient
 from tests.spark.session import SparkSession
+from tests.spark_extension.lake import Lake
 
 #: Conditions, and of how many of the 4 x 6 buckets their rows can be.
 CONDITIONS = {
@@ -77,6 +80,34 @@ def test_statements_skip_them_too(spark: SparkSession, table: str) -> None:
         assert planned(spark, statement) == [1], statement
         spark.sql(statement)
     assert rows(spark, f"SELECT count(*) FROM {table}") == [[239]]
+
+
+def test_some_columns_of_the_key_say_the_bucket(spark: SparkSession, database: str, lake: Lake) -> None:
+    name = f"{database}.lines"
+    spark.sql(
+        f"CREATE TABLE {name} (v STRING, Ord BIGINT, nr INT) USING parquet"
+        " TBLPROPERTIES ('primary-key' = 'ord,nr', 'bucket-key' = 'ORD', 'bucket' = '4')"
+    )
+    assert spark.properties(name)["table-type"] == "copy-on-write+bucket-key"
+    spark.sql(f"INSERT INTO {name} SELECT 'a', o.id, CAST(n.id AS INT) FROM range(40) o CROSS JOIN range(5) n")
+    for condition, most in {"ord = 7": 1, "ord IN (7, 7) AND v = 'a'": 1, "nr = 3": 4, "ord = 7 AND nr = 3": 1}.items():
+        assert planned(spark, f"SELECT * FROM {name} WHERE {condition}") == [most], condition
+    assert rows(spark, f"SELECT count(*), sum(nr) FROM {name} WHERE ord = 7") == [[5, 10]]
+    spark.sql(f"UPDATE {name} SET v = 'b' WHERE ord = 7")
+    spark.sql(f"DELETE FROM {name} WHERE ord = 7 AND nr = 0")
+    schema = pa.schema([("v", pa.string()), ("ord", pa.int64()), ("nr", pa.int32())])
+    with LakeClient(lake.server.uri) as client:
+        client.table(name).upsert(pa.table([["c", "c"], [7, 7], [1, 9]], schema))
+    spark.sql(
+        f"MERGE INTO {name} t USING (SELECT 7L AS ord, explode(array(2, 8)) AS nr) s ON t.ord = s.ord AND t.nr = s.nr"
+        " WHEN MATCHED THEN UPDATE SET v = 'd' WHEN NOT MATCHED THEN INSERT (v, ord, nr) VALUES ('d', s.ord, s.nr)"
+    )
+    expected = [["c", 1], ["d", 2], ["b", 3], ["b", 4], ["d", 8], ["c", 9]]
+    assert rows(spark, f"SELECT v, nr FROM {name} WHERE ord = 7 ORDER BY nr") == expected, "all write into one bucket"
+    with LakeClient(lake.server.uri) as client:
+        found = client.table(name).lookup([{"ord": 7, "nr": nr} for _, nr in expected]).to_pylist()
+    assert sorted([each["nr"], each["v"]] for each in found) == [[nr, v] for v, nr in expected]
+    assert rows(spark, f"SELECT count(*) FROM {name}") == [[201]]
 
 
 def test_changes_skip_partitions(spark: SparkSession, table: str) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -33,6 +34,12 @@ ROW_KEYS = "pipeline.row-keys"
 
 _ROW_KEYS = 3
 """The form of the texts in `ROW_KEY`. Layers that were computed in another form are computed as a whole once."""
+
+
+_UNSTORED = re.compile(
+    r"(?:^|[<:,])(void|timestamp_ntz|interval|time|variant|geometry|geography|string collate)(?![:\w])"
+)
+"""Types that keyed tables don't have, anywhere in a type by Spark's name. A field of a struct may be called so."""
 
 
 class Analyser(Protocol):
@@ -152,8 +159,7 @@ def _compiled(
         raise BadQuery(f"{REFRESH_POLICY} is {node.policy}, and it can't be computed by increments: {reasons[0]}")
     columns = {name: types[column] for name, column in layer.outputs.items()}
     columns |= {name: "string" for name in layer.columns if name not in columns}
-    if untyped := [name for name, kind in columns.items() if "void" in kind]:
-        raise BadQuery(f"the column {untyped[0]} is NULL without a type: CAST it to one")
+    _check_types(columns)
     digest = _digest(request, written, columns, (*layer.key, row_keys), node)
     return Compiled(node, layer, columns, kind, reasons, checks, digest, row_keys)
 
@@ -224,6 +230,16 @@ def _digest(
     conditions = [(each.condition, each.violation) for each in node.expectations]
     text = repr((_ROW_KEYS, [each.normal for each in written], views, request["database"], columns, key, conditions))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _check_types(columns: Mapping[str, str]) -> None:
+    """Raises BadQuery for a column of a type that no keyed table has."""
+    for name, kind in columns.items():
+        if (found := _UNSTORED.search(kind)) is None:
+            continue
+        if found[1] == "void":
+            raise BadQuery(f"the column {name} is NULL without a type: CAST it to one")
+        raise BadQuery(f"the column {name} is {kind[:100]}, and tables of layers have no {found[1]}: CAST it")
 
 
 def _check_properties(node: Node) -> None:

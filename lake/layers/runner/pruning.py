@@ -38,7 +38,7 @@ def prunable(schema: Schema, columns: Sequence[str]) -> tuple[str, ...]:
     types = {each.name.lower(): each.type.lower() for each in (*schema.columns, *schema.keys)}
     usable = {name for name in columns if types.get(name) in _TYPES}
     found: list[str] = []
-    for wanted in (keyed.partition_columns, keyed.key):
+    for wanted in (keyed.partition_columns, keyed.bucket_key):
         if wanted and usable.issuperset(wanted):
             found += wanted
     return tuple(found)
@@ -82,6 +82,6 @@ def _partitions(keyed: KeyedTable, rows: pa.Table) -> frozenset[str] | None:
 
 
 def _groups(keyed: KeyedTable, rows: pa.Table) -> frozenset[str] | None:
-    if not {*keyed.key} <= {*rows.column_names}:
+    if not {*keyed.bucket_key} <= {*rows.column_names}:
         return None
     return frozenset(keyed.file_group(number) for number in buckets_of(rows, keyed).to_pylist())

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lake.maintenance.decisions.facts import Facts, Job, Plan
 from lake.maintenance.decisions.policy import CleaningPolicy, ClusteringPolicy, CompactionPolicy, OrphansPolicy, Policy
-from lake.protocol.formats.keyed_table import MERGE_ENGINE, TABLE_TYPE, MergeEngine, TableType
+from lake.protocol.formats.keyed_table import MERGE_ENGINE, MergeEngine, TableType, type_of
 
 COMPACTION, CLUSTERING, CLEAN, PUBLISH = "compaction", "clustering", "clean", "publish"
 ORPHANS, ICEBERG = "orphans", "iceberg"
@@ -340,7 +340,7 @@ def _showing(facts: Facts, every: int) -> Decision:
     """Whether log files are to be merged for Iceberg's readers. `every`: how often, in milliseconds."""
     last = max((each.finished_at or 0 for each in facts.jobs if (each.action, each.state) == _SHOWN), default=None)
     figures = {"log_files": facts.log_files, "buckets": facts.log_groups, "merged": last}
-    kind = facts.parameters.get(TABLE_TYPE, "").strip().lower()
+    kind = type_of(facts.parameters)
     engine = facts.parameters.get(MERGE_ENGINE, "").strip().lower() or str(MergeEngine.DEDUPLICATE)
     if kind != TableType.MERGE_ON_READ:
         return Decision(service=ICEBERG, reason="the table has no log files to merge", figures=figures)

@@ -6,8 +6,10 @@ bucket is a file group. Words are Paimon's where it has one (https://paimon.apac
     primary-key        the columns of the key, with commas; with all partition columns it is unique within a partition,
                        without any over the whole table
     bucket             the number of buckets per partition, by default 1
+    bucket-key         the columns of the key by which a row's bucket is found, by default all of them
     table-type         copy-on-write (the default): a write replaces the base files of the buckets that it changes;
-                       merge-on-read: a write adds log files, which readers merge with the base files
+                       merge-on-read: a write adds log files, which readers merge with the base files. After a plus
+                       there is what a client must know besides: `merge-on-read+bucket-key`. The server writes that
     merge-engine       deduplicate (the default), partial-update, aggregation or first-row
     sequence.field     the columns that order the versions of a row; by default the later completion wins
     fields.<f>.sequence-group      of partial-update: the columns that change together with `f`, their version
@@ -38,6 +40,7 @@ from lake.protocol.formats.durations import parse_duration
 
 PRIMARY_KEY = "primary-key"
 BUCKET = "bucket"
+BUCKET_KEY = "bucket-key"
 TABLE_TYPE = "table-type"
 MERGE_ENGINE = "merge-engine"
 SEQUENCE_FIELD = "sequence.field"
@@ -52,6 +55,11 @@ SNAPSHOT_TIME = "snapshot.time-retained"
 COLUMN_FAMILIES = "column-families"
 PUBLISH_COMMITS = "publish.commits"
 ALLOW_EXTERNAL_WRITES = "allow-external-writes"
+
+FEATURE = "+"
+"""What is between the type of a table, in `table-type`, and each property that a client must know to read the table.
+
+Clients that don't know the property refuse a type with such a name in it: so they don't look for rows elsewhere."""
 
 MAX_BUCKETS = 10_000
 """Buckets of one partition."""
@@ -163,7 +171,8 @@ class KeyedTable:
     `tombstone_millis`: how long deletes are remembered, None for good. `changelog_millis`: how long changelogs are
     kept, None for as long as snapshots. `snapshot_millis`: how long cleans keep snapshots, None for what a clean says.
     `families`: by name, the columns that have files of their own; all others are in the main file. `duplicate_key`:
-    what an INSERT of SQL does with a key that exists.
+    what an INSERT of SQL does with a key that exists. `bucket_columns`: those of the key by which buckets are found, in
+    its order; empty for all of them.
     """
 
     key: tuple[str, ...]
@@ -186,6 +195,7 @@ class KeyedTable:
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
     column_ids: ColumnIds = _NO_COLUMNS
     duplicate_key: DuplicateKey = DuplicateKey.REPLACE
+    bucket_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -211,11 +221,12 @@ class KeyedTable:
         aggregates = _aggregates(properties, types, key)
         typed = (*key, *sequence, *(version for version, _ in groups), *(column for column, _ in aggregates))
         engine = _choice(properties, MERGE_ENGINE, MergeEngine, MergeEngine.DEDUPLICATE)
+        table_type, features = _table_type(properties)
         found = cls(
             key=key,
             partition_columns=partitioned,
             buckets=_buckets(properties),
-            table_type=_choice(properties, TABLE_TYPE, TableType, TableType.COPY_ON_WRITE),
+            table_type=table_type,
             engine=engine,
             sequence=sequence,
             sequence_groups=groups,
@@ -232,11 +243,17 @@ class KeyedTable:
             families=_families(properties, types, key),
             column_ids=_column_ids(properties, types),
             duplicate_key=_choice(properties, DUPLICATE_KEY, DuplicateKey, DuplicateKey.REPLACE),
+            bucket_columns=_bucket_columns(properties, key, partitioned) if BUCKET_KEY in features else (),
         )
         found._check()
         if found.families and properties.get(PUBLISH_COMMITS, "").strip():
             raise BadKeyedTable(_unpublished(PUBLISH_COMMITS))
         return found
+
+    @property
+    def bucket_key(self) -> tuple[str, ...]:
+        """The columns by which a row's bucket is found: those of the key, or some of them."""
+        return self.bucket_columns or self.key
 
     @property
     def is_merge_on_read(self) -> bool:
@@ -277,6 +294,7 @@ class KeyedTable:
             COLUMN_FAMILIES: ";".join(f"{name}:{','.join(columns)}" for name, columns in self.families),
             f"{_FIELDS}*{_GROUP}": ";".join(f"{name}:{','.join(columns)}" for name, columns in self.sequence_groups),
             f"{_FIELDS}*{_AGGREGATE}": ";".join(f"{column}:{how.value}" for column, how in self.aggregates),
+            **({BUCKET_KEY: ",".join(self.bucket_columns)} if self.bucket_columns else {}),
         }
 
     def unlike(self, other: "KeyedTable") -> list[str]:
@@ -292,6 +310,7 @@ class KeyedTable:
             and self.is_table_wide == other.is_table_wide
             and self._are_typed_like(other, self.key),
             BUCKET: self.buckets == other.buckets,
+            BUCKET_KEY: self.bucket_columns == other.bucket_columns,
             MERGE_ENGINE: self.engine is other.engine,
             COLUMN_FAMILIES: self.families == other.families,
             SEQUENCE_FIELD: self.sequence == other.sequence and self._are_typed_like(other, self.sequence),
@@ -388,6 +407,59 @@ class KeyedTable:
                 f"{TOMBSTONE_TIME} doesn't go with {CHANGELOG_PRODUCER}=lookup and {TABLE_TYPE}=merge-on-read: when a"
                 " compaction forgets a delete, an older row may come back that no writer has found. Leave it away"
             )
+
+
+def type_of(properties: Mapping[str, str]) -> str:
+    """The type of a keyed table in its properties, in lower case, without what a client must know besides."""
+    return _split(properties)[0]
+
+
+def with_features(properties: Mapping[str, str], before: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A keyed table's properties, whose `table-type` names what a client must know to read the table.
+
+    `before`: those that an altered table has. A server that didn't know `bucket-key` may have let it pass without the
+    name in the type. Then it isn't in force, and stays so, since rows may have been placed without it.
+    """
+    kind, named = _split(properties)
+    wanted = [BUCKET_KEY] if properties.get(BUCKET_KEY, "").strip() else []
+    if before is not None and before.get(BUCKET_KEY) == properties.get(BUCKET_KEY):
+        wanted = [each for each in wanted if each in _split(before)[1]]
+    others = [each for each in named if each != BUCKET_KEY]
+    if not wanted and BUCKET_KEY not in named:
+        return {**properties}
+    return {**properties, TABLE_TYPE: FEATURE.join([kind, *others, *wanted])}
+
+
+def _split(properties: Mapping[str, str]) -> tuple[str, list[str]]:
+    """The type, by default copy-on-write, and the further names in `table-type`."""
+    text = properties.get(TABLE_TYPE, TableType.COPY_ON_WRITE).lower()
+    kind, *named = (each.strip() for each in text.split(FEATURE))
+    return kind, named
+
+
+def _table_type(properties: Mapping[str, str]) -> tuple[TableType, list[str]]:
+    kind, named = _split(properties)
+    if unknown := [each for each in named if each != BUCKET_KEY]:
+        raise BadKeyedTable(
+            f"{TABLE_TYPE}={properties[TABLE_TYPE][:50]}: {unknown[0][:50]!r} isn't known here: a later version has"
+            " made the table"
+        )
+    return _choice({TABLE_TYPE: kind}, TABLE_TYPE, TableType, TableType.COPY_ON_WRITE), named
+
+
+def _bucket_columns(properties: Mapping[str, str], key: Sequence[str], partitioned: Sequence[str]) -> tuple[str, ...]:
+    named = _names(properties.get(BUCKET_KEY, ""))
+    if not named:
+        raise BadKeyedTable(f"{TABLE_TYPE}={properties[TABLE_TYPE][:50]} needs {BUCKET_KEY}: name columns of the key")
+    _check_once(BUCKET_KEY, named)
+    for name in named:
+        if name in partitioned:
+            raise BadKeyedTable(
+                f"{BUCKET_KEY}: the table is partitioned by {name}, so a bucket has one value of it: leave it out"
+            )
+        if name not in key:
+            raise BadKeyedTable(f"{BUCKET_KEY}: {name} is no column of {PRIMARY_KEY}, which are {', '.join(key)}")
+    return () if {*named} == {*key} else tuple(name for name in key if name in named)
 
 
 def _unpublished(option: str) -> str:

@@ -1,8 +1,8 @@
 """The bucket of a key: the CRC-32 of its text, modulo the number of buckets.
 
-The text of a key is that of its columns, joined by the control character U+001F. Whole numbers are written in decimal,
-booleans as true or false, dates as days since 1970, timestamps as microseconds since 1970; strings and binary values
-are taken as they are.
+The text of a key is that of its columns, or of those that `bucket-key` names, in the order of the key, joined by the
+control character U+001F. Whole numbers are written in decimal, booleans as true or false, dates as days since 1970,
+timestamps as microseconds since 1970; strings and binary values are taken as they are.
 """
 
 import zlib
@@ -18,7 +18,7 @@ SEPARATOR = b"\x1f"
 
 def buckets_of(rows: pa.Table, table: KeyedTable) -> pa.Array:
     """The bucket of each row, as int32. Raises UnfitRows for a key with nulls."""
-    texts = [_texts(rows.column(name), name) for name in table.key]
+    texts = [_texts(rows.column(name), name) for name in table.bucket_key]
     joined = (
         pc.binary_join_element_wise(*texts, pa.scalar(SEPARATOR, pa.large_binary())) if len(texts) > 1 else texts[0]
     )

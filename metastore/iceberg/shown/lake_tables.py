@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.formats.iceberg_overlays import FOLDER, PATH_ID
+from lake.protocol.formats.keyed_table import TableType, type_of
 from lake.protocol.hive import Table
 from lake.protocol.lake import Instant, ListInstantsRequest, SnapshotGone, SnapshotRequest, TableReference
 from metastore.iceberg.errors import bad_request
@@ -118,7 +119,7 @@ class LakeTable(ShownTable):
     def _made(self) -> ListName:
         """The same, where it isn't known which one that is."""
         table = self._reference.id or 0
-        is_merged = (self._table.parameters or {}).get("table-type", "").strip().lower() == "merge-on-read"
+        is_merged = type_of(self._table.parameters or {}) == TableType.MERGE_ON_READ
         for exact in self._exact_positions() if is_merged else [Exact(self._head, {})]:
             found = self._find(exact.position, READY, MERGED, COMPACTED)
             try:

@@ -10,7 +10,15 @@ from enum import Enum
 from lake.protocol.formats import spark_schema
 from lake.protocol.formats.column_ids import COLUMN_IDS
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
-from lake.protocol.formats.keyed_table import PRIMARY_KEY, PUBLISH, BadKeyedTable, KeyedTable, Publish
+from lake.protocol.formats.keyed_table import (
+    BUCKET_KEY,
+    PRIMARY_KEY,
+    PUBLISH,
+    BadKeyedTable,
+    KeyedTable,
+    Publish,
+    with_features,
+)
 from lake.protocol.hive import InvalidOperationException, Table
 from lake.protocol.lake import CompleteInstantRequest
 from metastore.services.commit_flag.policy import LATE_ROWS, LatePolicy
@@ -100,6 +108,10 @@ def check_layout(row: TableRow, layout: Mapping[str, str] | None, *, brings_file
     found = definition_of(row)
     if brings_files and found is not None and found.column_ids.changes:
         layout = {COLUMN_IDS: "", **(layout or {})}
+    if (
+        found is not None and found.bucket_columns and (layout or brings_files)
+    ):  # a writer that doesn't know it says none
+        layout = {BUCKET_KEY: "", **(layout or {})}
     if not layout:
         return
     if found is None:
@@ -124,6 +136,16 @@ def check_layout(row: TableRow, layout: Mapping[str, str] | None, *, brings_file
 def _spelled(value: str) -> str:
     """A property in one spelling: names are compared without case, and separators without spaces around them."""
     return re.sub(r"\s*([,;:])\s*", r"\1", value).strip().lower()
+
+
+def say_features(table: Table, before: Mapping[str, str] | None = None) -> None:
+    """Has the properties of a new or altered table name what a client must know to read it.
+
+    `before`: the properties that an altered table has.
+    """
+    parameters = table.parameters or {}
+    if names_key(parameters) and is_parquet(table):
+        table.parameters = with_features(parameters, before)
 
 
 def _check_names(columns: Iterable[str]) -> None:

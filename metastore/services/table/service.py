@@ -35,7 +35,13 @@ from metastore.services.files.staged_files import Publisher
 from metastore.services.filters import table_filter
 from metastore.services.instant_rules import engine_writes, hive_drops
 from metastore.services.instant_rules.column_ids import keep_column_ids
-from metastore.services.instant_rules.keyed_tables import check_change, definition, is_keyed, names_key
+from metastore.services.instant_rules.keyed_tables import (
+    check_change,
+    definition,
+    is_keyed,
+    names_key,
+    say_features,
+)
 from metastore.services.instant_rules.paths import base_of, is_of_instant
 from metastore.services.instant_rules.table_properties import check_timeline_properties
 from metastore.services.model import basic_statistics, hive_objects, partition_codec, patterns, view_sources
@@ -148,6 +154,7 @@ class TableService:
             value.dbName, value.catName = name.database, name.catalog
             value.tableType = table_type(value)
             assert value.sd is not None and value.parameters is not None
+            say_features(value)
             if (wrong := unreadable_properties(value)) is not None:
                 raise InvalidObjectException(wrong)
             view = table.tableType == hive_objects.VIEW
@@ -624,6 +631,7 @@ class TableService:
         _check_keys(old, value)
         value.createTime = old.createTime
         value.tableType = table_type(value)
+        say_features(value, row.parameters)
         if (wrong := unreadable_properties(value)) is not None:
             raise InvalidOperationException(wrong)
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lake.client.lake_types import DataFile
@@ -22,6 +23,7 @@ from tests.lake.tables.keyed.histories import COLUMNS, TABLES, History, compared
 from tests.lake.tables.keyed.model import Record
 from tests.support.long_runs import share_of
 from tests.support.server import MetastoreServer
+from tests.support.target import local_path
 
 
 def run(
@@ -295,3 +297,33 @@ class TestRowsThatMove:
             run_compaction(lake, planned.instant.timestamp)
             done = publish(lake)
         assert done.partitions == ["part=x", "part=y"]
+
+
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+def test_rows_with_the_same_bucket_key_are_in_one_bucket(new_table: NewTable, kind: str) -> None:
+    properties = {"primary-key": "ord,nr,part", "bucket-key": "ord", "bucket": "4", "table-type": kind}
+    table = new_table(properties, {"ord": "bigint", "nr": "int", "v": "string", "part": "string"})
+    lines = [
+        {"ord": ord, "nr": nr, "v": f"{ord} {nr}", "part": part}
+        for ord in range(12)
+        for nr in range(5)
+        for part in ("x", "y")
+    ]
+    schema = pa.schema([("ord", pa.int64()), ("nr", pa.int32()), ("v", pa.string()), ("part", pa.string())])
+    table.upsert(pa.Table.from_pylist(lines, schema))
+    table.upsert(pa.Table.from_pylist([{**each, "v": "later"} for each in lines if each["nr"] == 3], schema))
+    table.delete(pa.Table.from_pylist([each for each in lines if each["nr"] == 4], schema))
+    expected = [{**each, "v": "later"} if each["nr"] == 3 else each for each in lines if each["nr"] != 4]
+    found = table.scan().to_arrow().select(schema.names).to_pylist()
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    wanted = [{"ord": 7, "nr": 3, "part": "x"}, {"ord": 7, "nr": 4, "part": "x"}, {"ord": 8, "nr": 0, "part": "y"}]
+    assert sorted(table.lookup(wanted).column("v").to_pylist()) == ["8 0", "later"]
+    groups: dict[int, set[str]] = {}
+    snapshot = table.snapshot()
+    for file in snapshot:
+        for ord in pq.read_table(local_path(f"{snapshot.location}/{file.path}"), columns=["ord"], partitioning=None)[
+            "ord"
+        ].to_pylist():
+            groups.setdefault(ord, set()).add(file.file_group)
+    assert [len(each) for each in groups.values()] == [1] * 12
+    assert len(set.union(*groups.values())) > 1

@@ -40,6 +40,22 @@ def test_columns_that_say_where_rows_are(columns: list[str], found: tuple[str, .
     assert prunable(ORDERS, columns) == found
 
 
+def test_some_columns_of_a_key_may_say_where_rows_are() -> None:
+    lines = schema(
+        {"ord": "bigint", "nr": "int"},
+        {},
+        primary_key="ord,nr",
+        bucket="4",
+        bucket_key="ord",
+        table_type="copy-on-write+bucket-key",
+    )
+    assert prunable(lines, ["ord"]) == prunable(lines, ["nr", "ord"]) == ("ord",)
+    assert prunable(lines, ["nr"]) == ()
+    found = within(lines, ["ord"], [{"ord": 7}])
+    assert found is not None
+    assert (found.partitions, len(found.groups or ())) == (None, 1)
+
+
 def test_times_are_not_the_same_everywhere() -> None:
     by_time = schema({"at": "timestamp"}, {}, primary_key="at", bucket="4")
     assert prunable(by_time, ["at"]) == ()

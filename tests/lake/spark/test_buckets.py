@@ -5,8 +5,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
-from lake.protocol.formats.keyed_table import KeyedTable
+from lake.protocol.formats.keyed_table import BadKeyedTable, KeyedTable
 from lake.tables.keyed.hashing import buckets_of
 from lake.tables.keyed.schema import of_hive
 from tests.lake.spark.lake import Lake
@@ -68,4 +69,55 @@ for row in rows._jdf.queryExecution().executedPlan().executeCollect():
         extension.call("KeyHash", "add", hash, extension.call("KeyHash", "text", None, value, types[name]))
     result.append(extension.call("KeyHash", "bucket", hash, 9973))
 spark.conf.unset("spark.sql.session.timeZone")
+"""
+
+
+_DEFINITIONS: list[dict[str, str]] = [
+    {"bucket": "8"},
+    {"bucket-key": "b", "table-type": "merge-on-read+bucket-key"},
+    {"bucket-key": "C, a", "table-type": "Copy-on-write + bucket-key"},
+    {"bucket-key": "c,b,a", "table-type": "copy-on-write+bucket-key"},
+    {"bucket-key": "a", "table-type": "merge-on-read"},
+]
+_LATER = ["merge-on-read+spirals", "merge-on-read+bucket-key+spirals", "spirals", "merge-on-read+"]
+
+
+def test_both_find_buckets_by_the_same_columns(lake: Lake) -> None:
+    types = {"a": "bigint", "b": "string", "c": "int"}
+    key = {"primary-key": "a,b,c,dt"}
+    for properties in _DEFINITIONS:
+        table = KeyedTable.of({**key, **properties}, types, ["dt"])
+        assert table is not None
+        layout = {name: value for name, value in table.layout().items() if name != "column-ids"}
+        of_spark = lake.run(_understood([{**key, **properties}]))
+        assert of_spark == [[list(table.bucket_key), table.is_merge_on_read, layout, ""]]
+    for type in _LATER:
+        given = {**key, "bucket-key": "a", "table-type": type}
+        with pytest.raises(BadKeyedTable, match="table-type="):
+            KeyedTable.of(given, types, ["dt"])
+        [[_, _, _, refused]] = lake.run(_understood([given]))
+        assert "install the lake-metastore-client of the server's version" in refused
+
+
+def _understood(definitions: list[dict[str, str]]) -> str:
+    """What the extension makes of definitions: by what rows are placed, and why it refuses them."""
+    return f"""
+from tests.spark_extension.bucket_writes import Extension
+extension, result = Extension(spark), []
+for properties in {definitions!r}:
+    given = spark._jvm.java.util.HashMap()
+    for name, value in properties.items():
+        given.put(name, value)
+    table = extension.call("KeyedTable", "of", None, given, extension.list(["dt"]))
+    try:
+        extension.call("KeyedTable", "checkUnderstood", table, "t")
+        refused = ""
+    except Exception as error:
+        refused = str(error)
+    result.append([
+        list(extension.field("KeyedTable", "bucketKey", table)),
+        extension.field("KeyedTable", "isMergeOnRead", table),
+        dict(extension.call("KeyedTable", "layout", table)),
+        refused,
+    ])
 """

@@ -28,13 +28,22 @@ def keyed(db: str, name: str = "t", *, keys: tuple[str, ...] = ("dt",), **fields
     return builders.table(db, name, keys=keys, **{"sd": builders.parquet(), "parameters": parameters, **fields})
 
 
-def write(metastore: Metastore, db: str, name: str = "t", *columns: Column, group: str = "bucket-00000") -> None:
+def write(
+    metastore: Metastore,
+    db: str,
+    name: str = "t",
+    *columns: Column,
+    group: str = "bucket-00000",
+    layout: Mapping[str, str] | None = None,
+) -> None:
     """Completes an instant that adds a file, and gives the table these columns."""
     table = TableReference(database=db, table=name)
     begun = metastore.timeline.begin(BeginInstantRequest(table, "commit", state="inflight"))
     at = begun.timestamp or ""
     file = DataFile("dt=1", group, at, f"dt=1/{at}.parquet", size=1)
-    request = CompleteInstantRequest(table, at, "commit", added=[file], columns=list(columns) or None)
+    request = CompleteInstantRequest(
+        table, at, "commit", added=[file], columns=list(columns) or None, layout=None if layout is None else {**layout}
+    )
     metastore.instant_completion.complete([request])
 
 
@@ -213,6 +222,30 @@ def test_what_files_were_written_by_stays(metastore: Metastore, db: str) -> None
     metastore.tables.alter(db, "t", metastore.tables.get(db, "t").replace(tableName="u"), {})
     metastore.tables.truncate(db, "u", None)
     alter(metastore, db, "u", bucket="8")
+
+
+def test_columns_by_which_buckets_are_found_stay(metastore: Metastore, db: str) -> None:
+    def type_of_table() -> str | None:
+        return (metastore.tables.get(db, "t").parameters or {}).get("table-type")
+
+    metastore.tables.create(keyed(db, parameters={"primary-key": "dt,id,name", "bucket-key": "id"}), {})
+    assert type_of_table() == "copy-on-write+bucket-key", "clients that don't know the property refuse that"
+    alter(metastore, db, **{"bucket-key": None})
+    assert type_of_table() == "copy-on-write"
+    alter(metastore, db, **{"bucket-key": "name", "table-type": "merge-on-read"})
+    assert type_of_table() == "merge-on-read+bucket-key"
+    with pytest.raises(InvalidOperationException, match="partitioned by dt, so a bucket has one value"):
+        alter(metastore, db, **{"bucket-key": "dt"})
+    with pytest.raises(InvalidOperationException, match=r"placed by bucket-key='', and .* has 'name'"):
+        write(metastore, db)
+    write(metastore, db, layout={"bucket-key": "Name"})
+    for changed in ({"bucket-key": "id"}, {"bucket-key": None}, {"bucket-key": "id,name"}):
+        with pytest.raises(InvalidOperationException, match=r"bucket-key can't be changed.* into a new table"):
+            alter(metastore, db, **changed)
+    alter(metastore, db, **{"table-type": "copy-on-write"})
+    assert type_of_table() == "copy-on-write+bucket-key"
+    with pytest.raises(InvalidObjectException, match="'rows' isn't known here: a later version has made the table"):
+        metastore.tables.create(keyed(db, "u", parameters={"table-type": "merge-on-read+rows"}), {})
 
 
 def test_a_table_with_files_gets_no_key(metastore: Metastore, db: str) -> None:

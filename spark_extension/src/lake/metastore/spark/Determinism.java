@@ -24,18 +24,24 @@ final class Determinism {
     private static final Set<String> CHANGING =
             setOf(
                     "current_timestamp current_date current_time current_user current_database current_schema"
-                            + " current_catalog localtimestamp localtime now curdate user session_user version rand random"
+                            + " current_catalog current_path localtimestamp localtime now curdate user session_user version"
+                            + " rand random"
                             + " randn randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id"
                             + " input_file_name input_file_block_start input_file_block_length reflect java_method"
                             + " try_reflect getvariable variablereference");
 
     /** Aggregates that take a value of any row among several that tie. */
     private static final Set<String> OF_ANY_ROW =
-            setOf("first first_value last last_value any_value mode max_by min_by");
+            setOf(
+                    "first first_value last last_value any_value mode max_by min_by approx_top_k approx_top_k_accumulate"
+                            + " approx_top_k_combine");
 
     /** Aggregates that bring values together in the order in which rows are read. */
     private static final Set<String> IN_ANY_ORDER =
-            setOf("collect_list collect_set array_agg array_unique_agg string_agg group_concat listagg");
+            setOf("collect_list collect_set collect_union array_agg array_unique_agg string_agg group_concat listagg");
+
+    /** What the names of functions begin with that choose by chance which values they keep. */
+    private static final List<String> BY_CHANCE = Arrays.asList("kll_sketch_agg", "kll_sketch_merge", "kll_merge_agg");
 
     /** Functions of arrays whose value is the same for any order. */
     private static final Set<String> WHATEVER_ORDER = setOf("sort_array array_sort size cardinality array_size");
@@ -84,6 +90,10 @@ final class Determinism {
         boolean inWindow = around instanceof WindowExpression; // checked with its order, which may be total
         if (CHANGING.contains(name) || name.equals("aes_encrypt") && isSalted(expression)) {
             throw changing(name);
+        }
+        if (BY_CHANCE.stream().anyMatch(name::startsWith)) {
+            throw new PlanReader.Refused(
+                    name + "() keeps some values by chance, others each time: use percentile() or approx_percentile()");
         }
         if (OF_ANY_ROW.contains(name)) {
             if (!inWindow) {

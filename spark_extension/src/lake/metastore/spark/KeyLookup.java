@@ -19,7 +19,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The buckets in which rows can be whose key a query gives, by {@code =} or {@code IN} for each of its columns.
+ * The buckets in which rows can be whose key a query gives, by {@code =} or {@code IN} for each of the columns by which
+ * buckets are found.
  */
 final class KeyLookup {
     /** More keys are hardly in fewer buckets than all. */
@@ -140,7 +141,7 @@ final class KeyLookup {
         }
         List<List<byte[]>> keys = new ArrayList<>();
         keys.add(new ArrayList<>());
-        for (String column : table.key) {
+        for (String column : table.bucketKey) {
             List<byte[]> values = texts.get(column);
             if (values == null || (long) keys.size() * values.size() > MOST_KEYS) {
                 return null;

@@ -24,6 +24,7 @@ final class KeyedTable implements Serializable {
     static final String PRIMARY_KEY = "primary-key";
 
     private static final String BUCKETS = "bucket";
+    private static final String BUCKET_KEY = "bucket-key";
 
     /** A column of every file: the instant that last changed the row. */
     static final String INSTANT = "_metastore_instant";
@@ -53,6 +54,8 @@ final class KeyedTable implements Serializable {
 
     /** The columns of the key without those that partition the table. */
     final List<String> key;
+    /** Those of the key by which a row's bucket is found, in the key's order: all, unless the table says which. */
+    final List<String> bucketKey;
     /** The columns that partition the table, in lower case. */
     final List<String> partitionColumns;
     /** The key is unique over all partitions, so that a row may move to another. */
@@ -89,7 +92,16 @@ final class KeyedTable implements Serializable {
         this.partitionColumns = new ArrayList<>(partitionColumns);
         key = names(properties.get(PRIMARY_KEY));
         isTableWide = !key.removeAll(partitionColumns) && !partitionColumns.isEmpty();
-        String tableType = choice(properties, "table-type", "copy-on-write");
+        // After a plus there is what a client must know to read the table. The server writes that.
+        List<String> type = new ArrayList<>();
+        for (String each : choice(properties, "table-type", "copy-on-write").split("\\+", -1)) {
+            type.add(each.trim());
+        }
+        String tableType = type.remove(0);
+        bucketKey = new ArrayList<>(key);
+        if (type.remove(BUCKET_KEY)) {
+            bucketKey.retainAll(names(properties.get(BUCKET_KEY)));
+        }
         isMergeOnRead = tableType.equals("merge-on-read");
         ignoresDeletes = choice(properties, "ignore-delete", "false").equals("true");
         removesOnDelete = choice(properties, "partial-update.remove-record-on-delete", "false").equals("true");
@@ -109,7 +121,7 @@ final class KeyedTable implements Serializable {
                 aggregates.put(column(name, AGGREGATE), each.getValue().trim().toLowerCase(Locale.ROOT));
             }
         }
-        String unknown = null;
+        String unknown = type.isEmpty() && !bucketKey.isEmpty() ? null : "table-type=" + properties.get("table-type");
         unknown = firstUnknown(unknown, "table-type", tableType, "copy-on-write", "merge-on-read");
         unknown = firstUnknown(unknown, "changelog-producer", changelogProducer, "none", "input", "lookup");
         unknown = firstUnknown(unknown, "insert.duplicate-key", duplicateKey, "replace", "ignore", "fail");
@@ -199,6 +211,9 @@ final class KeyedTable implements Serializable {
         List<String> functions = new ArrayList<>();
         aggregates.forEach((column, function) -> functions.add(column + ":" + function));
         found.put(FIELDS + "*" + AGGREGATE, String.join(";", functions));
+        if (!bucketKey.equals(key)) {
+            found.put(BUCKET_KEY, String.join(",", bucketKey));
+        }
         return found;
     }
 

@@ -183,6 +183,8 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     private final Expression[] checks;
     private final Expression[] partitionChecks;
     private final int[] keys;
+    /** Of each column of the key, whether buckets are found by it. */
+    private final boolean[] saysBucket;
     private final RowKeys rowKeys;
     private final SourceTimes eventTimes;
     private final Written written = new Written();
@@ -210,6 +212,10 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         rowKeys = new RowKeys(table, batch);
         deleted = batch.size() - 1;
         keys = rowKeys.columns;
+        saysBucket = new boolean[keys.length];
+        for (int i = 0; i < keys.length; i++) {
+            saysBucket[i] = table.bucketKey.contains(table.key.get(i));
+        }
         checks = rowColumns.checks();
         partitionChecks = rowColumns.partitionChecks();
     }
@@ -269,7 +275,8 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         }
         values[values.length - 1] = isDelete;
         KeyHash hash = new KeyHash();
-        for (int key : keys) {
+        for (int i = 0; i < keys.length; i++) {
+            int key = keys[i];
             byte[] text = values[key] == null ? null : KeyHash.text(values[key], columns.types[key]);
             if (text == null) {
                 throw Errors.unfitRows(
@@ -281,7 +288,9 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
                         "the column " + writer.batchSchema().apply(key).name()
                                 + " belongs to the key and is longer than the column's type in some rows");
             }
-            hash.add(text);
+            if (saysBucket[i]) {
+                hash.add(text);
+            }
         }
         String partition = isDelete && table.isTableWide && !saysPlace(row, columns) ? null : partition(row, columns);
         long partitionHash = table.isTableWide ? 0 : PlaceFunction.hash(row, columns.partitions, columns.partitionTypes);

@@ -21,19 +21,19 @@ import org.apache.spark.sql.types.StructType;
  * fastest, and it spills.
  *
  * <p>Arguments: the number of buckets, how many partition columns follow (0 if the key is unique over all partitions),
- * these columns, the key's columns.
+ * these columns, those of the key by which buckets are found.
  */
 final class PlaceFunction implements UnboundFunction {
     static final String NAME = "lake_place";
 
     /** Of the rows that statements write into a table, whose columns are spelled as in its definition. */
     static Transform of(LakeTable table) {
-        return of(table.keyed, table.spelled(table.partitionColumns()), table.spelled(table.keyed.key));
+        return of(table.keyed, table.spelled(table.partitionColumns()), table.spelled(table.keyed.bucketKey));
     }
 
     /** Of rows whose columns have their names in lower case. */
     static Transform of(KeyedTable table, List<String> partitionColumns) {
-        return of(table, partitionColumns, table.key);
+        return of(table, partitionColumns, table.bucketKey);
     }
 
     private static Transform of(KeyedTable table, List<String> partitionColumns, List<String> key) {

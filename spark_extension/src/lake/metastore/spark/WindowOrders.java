@@ -27,9 +27,10 @@ final class WindowOrders {
     private static final Set<String> OF_ORDERED_ROWS =
             new HashSet<>(
                     Arrays.asList(
-                            ("row_number ntile lag lead first_value last_value nth_value first last any_value"
-                                            + " collect_list array_agg array_unique_agg collect_set mode max_by min_by"
-                                            + " listagg string_agg")
+                            ("row_number ntile lag lead counter_diff first_value last_value nth_value first last any_value"
+                                            + " collect_list array_agg array_unique_agg collect_set collect_union mode max_by"
+                                            + " min_by listagg string_agg approx_top_k approx_top_k_accumulate"
+                                            + " approx_top_k_combine")
                                     .split(" ")));
 
     private WindowOrders() {}
