@@ -448,7 +448,7 @@ def _table_type(properties: Mapping[str, str]) -> tuple[TableType, list[str]]:
 
 
 def _bucket_columns(properties: Mapping[str, str], key: Sequence[str], partitioned: Sequence[str]) -> tuple[str, ...]:
-    named = _names(properties.get(BUCKET_KEY, ""))
+    named = column_names(properties.get(BUCKET_KEY, ""))
     if not named:
         raise BadKeyedTable(f"{TABLE_TYPE}={properties[TABLE_TYPE][:50]} needs {BUCKET_KEY}: name columns of the key")
     _check_once(BUCKET_KEY, named)
