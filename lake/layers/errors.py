@@ -33,5 +33,8 @@ class RefreshLost(UserError):
 
 
 def first_line(error: Exception) -> str:
-    """What an engine says, without the plan that follows."""
-    return str(error).strip().split("\n", 1)[0]
+    """What an engine says, without the plan or the trace that follows."""
+    text = str(error).strip()
+    # Py4J begins with the call that failed, which says nothing to anybody, and gives the exception on the next line.
+    _, _, java = text.partition("\n: ") if text.startswith("An error occurred while calling ") else ("", "", text)
+    return (java or text).split("\n", 1)[0]

@@ -58,10 +58,13 @@ def outcomes(
     directory: Path,
     names: Sequence[str],
     properties: Mapping[str, str],
+    *,
+    seconds: int = SECONDS,
 ) -> dict[str, list[suites.Outcome]]:
     """What became of the tests of classes, given by their full names. What came to its end in time has its report.
 
-    `program`: a `java`. `properties`: the JVM's. The directory gets `suite.log`, `spark.log` and the reports.
+    `program`: a `java`. `properties`: the JVM's. `seconds`: how long it may run. The
+    directory gets `suite.log`, `spark.log` and the reports.
     """
     (directory / "log4j2.properties").write_text(LOG)
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
@@ -77,5 +80,5 @@ def outcomes(
     runner = ["org.scalatest.tools.Runner", "-R", str(directory), "-u", "reports", "-oWDF"]
     named = [argument for name in names for argument in ("-s", name)]
     with suppress(subprocess.TimeoutExpired):
-        java.run([*command, *runner, *named], directory, directory / "suite.log", seconds=SECONDS)
+        java.run([*command, *runner, *named], directory, directory / "suite.log", seconds=seconds)
     return suites.junit((directory / "reports").glob("TEST-*.xml"))

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from lake.layers.compiler.written import Written
 from lake.layers.errors import BadQuery
 from lake.layers.runner.spark_engine import DEFAULTS
-from tests.lake.layers.spark_steps import DATABASE, REFUSED, Outcome, Relation, Steps
+from tests.lake.layers.spark_steps import DATABASE, REFUSED, Outcome, Relation, Steps, columns_of
 
 MOST_ROWS = 200
 LEFT_OUT = "left out"
@@ -132,7 +132,7 @@ class File:
             self._known[name] = None
             with contextlib.suppress(*_ERRORS):
                 rows = self._session.table(f"`{name}`")
-                if len({each.lower() for each in rows.columns}) < len(rows.columns):
+                if len({each.lower() for each in columns_of(rows)}) < len(columns_of(rows)):
                     return "columns have the same name"
                 self._known[name] = self._steps.number(name, rows.limit(MOST_ROWS))
         return self._known[name]

@@ -41,6 +41,9 @@ _UNSTORED = re.compile(
 )
 """Types that keyed tables don't have, anywhere in a type by Spark's name. A field of a struct may be called so."""
 
+_UNNAMED = re.compile(r"(?:struct<|,)(?!\w*[A-Za-z_]\w*:)([^<>,:]*):", re.ASCII)
+"""A field of a struct whose name can't stand in a type without quotes, such as those that `arrays_zip` numbers."""
+
 
 class Analyser(Protocol):
     """What parses and analyses queries: Spark, or what knows its answers."""
@@ -235,6 +238,9 @@ def _digest(
 def _check_types(columns: Mapping[str, str]) -> None:
     """Raises BadQuery for a column of a type that no keyed table has."""
     for name, kind in columns.items():
+        if (unnamed := _UNNAMED.search(kind)) is not None:
+            said = f"the column {name} is {kind[:100]}: give its field {unnamed[1][:50]} a name of letters"
+            raise BadQuery(f"{said}, by CAST or named_struct")
         if (found := _UNSTORED.search(kind)) is None:
             continue
         if found[1] == "void":

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -51,7 +52,8 @@ class _Range(NamedTuple):
 class SparkEngine:
     """Relations and steps as temporary views."""
 
-    errors: tuple[type[Exception], ...] = (PySparkException,)
+    #: PySpark leaves exceptions as Py4J's where it has no class for them: tasks that fail, in Spark 3.5.
+    errors: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
     threads = _THREADS
 
     def __init__(self, spark: SparkSession, configuration: Mapping[str, str]) -> None:

@@ -125,7 +125,7 @@ class Steps:
 
     def number(self, name: str, rows: DataFrame, *, has_key: bool = False) -> Relation:
         """Makes rows, which are computed now, those of a table. Their session is any."""
-        lower = [each.lower() for each in rows.columns]
+        lower = [each.lower() for each in columns_of(rows)]
         numbered = rows.toDF(*lower).coalesce(1).withColumn(NUMBER, sf.monotonically_increasing_id())
         view = f"rows_of_{name}"
         numbered.localCheckpoint(eager=True).createOrReplaceGlobalTempView(view)
@@ -246,6 +246,11 @@ def _answer(ask: Any) -> _Answer | str:
         return _Answer(texts(frame), types_of(frame), frame)
     except (PySparkException, Py4JError) as error:
         return first_line(error)
+
+
+def columns_of(rows: DataFrame) -> list[str]:
+    """The names of columns, also of those whose types PySpark doesn't know."""
+    return list(rows._jdf.columns())
 
 
 def types_of(rows: DataFrame) -> list[str]:

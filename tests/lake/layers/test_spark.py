@@ -12,7 +12,7 @@ import pytest
 
 from tests.lake.layers import random_queries, tpch
 from tests.lake.layers.constructs import QUERIES as CONSTRUCTS
-from tests.spark.session import ROOT, SparkSession
+from tests.spark.session import ROOT, SparkError, SparkSession
 from tests.support.long_runs import share_of
 from tests.support.target import Target
 
@@ -325,6 +325,21 @@ def test_random_layers_on_spark(spark: SparkSession, database: str, part: int) -
     layers.refresh()
     layers.change()
     layers.refresh()
+
+
+@pytest.mark.long
+def test_a_layer_whose_rows_cannot_be_computed(spark: SparkSession, database: str) -> None:
+    """A task fails, as it computes a value: all other layers complete."""
+    queries = {
+        "numbers": "SELECT id, CAST(name AS INT) AS n FROM customers",
+        "cities": "SELECT id, city FROM customers",
+    }
+    layers = Layers(spark, database, queries)
+    with pytest.raises(SparkError, match=r"LayersFailed: \S*numbers failed: .*\[CAST_INVALID_INPUT\] The value 'a' .*"):
+        layers.refresh()
+    assert layers.rows("cities") == [[1, "Oslo"], [2, "Rome"], [3, None]]
+    layers.write("customers", "VALUES (1, '1', 'Oslo'), (2, '2', 'Rome'), (3, '3', NULL) AS t(id, name, city)")
+    assert layers.refresh() == {"numbers": ["full", 3], "cities": ["unchanged", 0]}
 
 
 @pytest.mark.long

@@ -54,7 +54,7 @@ PLAIN = [
     "SELECT id, to_char(n, '99G999') AS v FROM t WHERE log10(n) > 3",
     "WITH a AS (SELECT id, log10(n) AS l FROM t) SELECT id FROM a WHERE l > 3",
     "SELECT id, transform(array(n, x), (each, i) -> each * i + g) AS v FROM t",
-    "SELECT id, arrays_zip(array(n), array(x)) AS v FROM t",
+    "SELECT id, CAST(arrays_zip(array(n), array(x)) AS ARRAY<STRUCT<a: INT, b: INT>>) AS v FROM t",
     "SELECT id FROM t WHERE s IN ('O''Brien', 'x') OR s LIKE 'a' 'b''%'",
     "SELECT id, instr(s, 'a') AS i, log(n) AS a, log2(n) AS b, log(2, n) AS c, mod(n, 2) AS m, nvl(s, 'x') AS o FROM t",
     "SELECT id, date_sub(d, n) AS a, unix_date(d) AS b, to_char(n, '9') || substr(s, 1, 2) AS c FROM t",
@@ -141,6 +141,9 @@ UNSTORED = {
     "SELECT id, at - at AS v FROM t": "tables of layers have no interval: CAST it",
     "SELECT id, array(CAST(at AS TIMESTAMP_NTZ)) AS v FROM t": "tables of layers have no timestamp_ntz: CAST it",
     "SELECT id, make_interval(n) AS v FROM t": "tables of layers have no interval: CAST it",
+    "SELECT id, arrays_zip(array(n), array(x)) AS v FROM t": "give its field 0 a name of letters",
+    "SELECT id, named_struct('a b', n) AS v FROM t": "give its field a b a name of letters",
+    "SELECT id, named_struct('2a', CAST(n AS DECIMAL(10, 2)), '_', d) AS v FROM t": "v incremental",
     "SELECT id, named_struct('interval', n, 'time', d, 'variant', s) AS v FROM t": "v incremental",
 }
 """Columns of types that tables of the metastore can't have, and what is said of them."""

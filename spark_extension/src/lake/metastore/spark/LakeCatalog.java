@@ -31,6 +31,12 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
     private static final String HIVE = "hive";
     private static final String HIVES_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat";
 
+    /** As plans show it. */
+    @Override
+    public String toString() {
+        return "LakeCatalog(" + name() + ")";
+    }
+
     @Override
     public Table loadTable(Identifier name) throws NoSuchTableException {
         return loaded(name, ReadPoint.LATEST);
