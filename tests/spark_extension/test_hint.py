@@ -253,6 +253,11 @@ def test_a_syntax_error_is_reported_as_ever(spark: SparkSession) -> None:
         spark.sql("SELECT /*+ includeUnCommit=true */ * FORM source")
 
 
+def test_errors_that_no_method_declares_are_reported_as_ever(spark: SparkSession) -> None:
+    with pytest.raises(SparkError, match=r"^AnalysisException: .*[Bb]ucket"):
+        spark.sql("CREATE TABLE none (id INT) USING parquet CLUSTERED BY (id) INTO 0 BUCKETS")
+
+
 @pytest.mark.parametrize("table", LAYOUTS)
 def test_the_decorated_name(spark: SparkSession, table: str) -> None:
     assert spark.value(f"SELECT sum(id) FROM `{table}@includeuncommit`") == ALL

@@ -80,8 +80,14 @@ def outcome_of(steps: Steps, text: str) -> tuple[str, Outcome]:
     if not tables and re.search(r"\bFROM\b", _outermost(text), re.IGNORECASE) is None:
         query, literals = _with_columns(session, text)
         for with_nulls in (True, False):
-            rows = _literal_rows(literals, with_nulls=with_nulls)
-            tables = {LITERALS: steps.number(LITERALS, session.sql(rows), has_key=True)}
+            try:
+                table = steps.number(
+                    LITERALS, session.sql(_literal_rows(literals, with_nulls=with_nulls)), has_key=True
+                )
+            except _ERRORS:  # a literal has a type that no table has
+                query, literals = f"{text} FROM {LITERALS}", {}
+                table = steps.number(LITERALS, session.sql(_literal_rows({}, with_nulls=False)), has_key=True)
+            tables = {LITERALS: table}
             outcome = steps.outcome(query, tables)
             if outcome.kind != FAILS or not literals:
                 break

@@ -1,10 +1,7 @@
 package lake.metastore.spark;
 
 import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Modifier;
-import java.lang.reflect.Proxy;
-import java.util.LinkedHashSet;
-import java.util.Set;
+import java.lang.reflect.Method;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -12,8 +9,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 /**
  * A parser that also takes {@code includeUnCommit=true} for {@code includeUnCommit(true)}, which Spark's grammar of
  * hints has no place for.
- *
- * <p>It is a proxy because the interface of parsers grows from one Spark to the next.
  */
 final class HintParser {
     private static final Pattern EQUALS =
@@ -25,32 +20,38 @@ final class HintParser {
     private HintParser() {}
 
     static ParserInterface wrap(ParserInterface parser) {
-        return (ParserInterface)
-                Proxy.newProxyInstance(
-                        parser.getClass().getClassLoader(),
-                        interfaces(parser.getClass()),
-                        (proxy, method, arguments) -> {
-                            if (arguments != null && arguments.length > 0 && arguments[0] instanceof String) {
-                                arguments[0] = rewrite((String) arguments[0]);
-                            }
-                            if (method.getName().startsWith("parsePlan")) {
-                                LogicalPlan call = Procedures.parsed((String) arguments[0], parser);
-                                if (call != null) {
-                                    return call;
-                                }
-                                String history = MetadataTable.historyQuery((String) arguments[0], parser);
-                                arguments[0] = history == null ? arguments[0] : history;
-                            }
-                            try {
-                                Object parsed = method.invoke(parser, arguments);
-                                return method.getName().startsWith("parsePlan")
-                                                && INSERT.matcher((String) arguments[0]).find()
-                                        ? Inserts.prepared((LogicalPlan) parsed, parser)
-                                        : parsed;
-                            } catch (InvocationTargetException error) {
-                                throw error.getCause();
-                            }
-                        });
+        return ParserClass.like(parser, (method, arguments) -> called(parser, method, arguments));
+    }
+
+    private static Object called(ParserInterface parser, Method method, Object[] arguments) {
+        if (arguments.length > 0 && arguments[0] instanceof String) {
+            arguments[0] = rewrite((String) arguments[0]);
+        }
+        boolean isPlan = method.getName().startsWith("parsePlan");
+        if (isPlan) {
+            LogicalPlan call = Procedures.parsed((String) arguments[0], parser);
+            if (call != null) {
+                return call;
+            }
+            String history = MetadataTable.historyQuery((String) arguments[0], parser);
+            arguments[0] = history == null ? arguments[0] : history;
+        }
+        try {
+            Object parsed = method.invoke(parser, arguments);
+            return isPlan && INSERT.matcher((String) arguments[0]).find()
+                    ? Inserts.prepared((LogicalPlan) parsed, parser)
+                    : parsed;
+        } catch (InvocationTargetException error) {
+            throw HintParser.<RuntimeException>as(error.getCause());
+        } catch (IllegalAccessException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    /** Throws an exception that Java wants declared, and Scala doesn't. */
+    @SuppressWarnings("unchecked")
+    private static <E extends Throwable> E as(Throwable error) throws E {
+        throw (E) error;
     }
 
     /** The statement with such hints in the form that Spark knows; strings and comments stay as they are. */
@@ -104,18 +105,5 @@ final class HintParser {
 
     private static int found(String text, int position, int length) {
         return position < 0 ? text.length() : position + length;
-    }
-
-    private static Class<?>[] interfaces(Class<?> implementation) {
-        Set<Class<?>> found = new LinkedHashSet<>();
-        found.add(ParserInterface.class);
-        for (Class<?> type = implementation; type != null; type = type.getSuperclass()) {
-            for (Class<?> implemented : type.getInterfaces()) {
-                if (Modifier.isPublic(implemented.getModifiers())) {
-                    found.add(implemented);
-                }
-            }
-        }
-        return found.toArray(new Class<?>[0]);
     }
 }
