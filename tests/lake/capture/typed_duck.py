@@ -58,7 +58,8 @@ def _of_duckdb(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.FromJson):
         columns = sqlglot.parse_one(f"CREATE TABLE t ({node.expression.name})", read="spark").this.expressions
         types = {each.name: each.args["kind"].sql("duckdb") for each in columns}
-        return _read_json(node.this, types) if node.args.get("options") is None else _read_or_lost(node.this, types)
+        says_lost = "columnNameOfCorruptRecord" in node.args["options"].sql("spark")
+        return _read_or_lost(node.this, types) if says_lost else _read_json(node.this, types)
     return node
 
 
