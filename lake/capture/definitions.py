@@ -16,6 +16,9 @@ POSITION = ("epoch", "commit_lsn", "ordinal")
 _AS_TEXT = {"date", "timestamp", "timestamp_ntz"}
 """Types that JSON has as a text of Postgres's, which is cast."""
 
+_ANY_LENGTH = "'maxStringLen', '2147483647'"
+"""An option of Spark's from_json, which reads no row with a text of more than 20,000,000 characters without it."""
+
 _RESERVED = {"op", *POSITION, "_row_key", "_change_type"}
 """Names of the columns that changes and layers have beside the source's."""
 
@@ -145,7 +148,8 @@ class _Typed:
         names = []
         for each in self._columns:
             name = _quoted(each.name)
-            there = f"from_json(both_images.raw, {_text(f'{name} string')}).{name} IS NOT NULL"
+            read = f"from_json(both_images.raw, {_text(f'{name} string')}, map({_ANY_LENGTH})).{name}"
+            there = f"{read} IS NOT NULL"
             names.append(f"CASE WHEN {there} AND {_typed(each)} IS NULL THEN {_text(each.name)} END")
         single = ", ".join(f"max({each}) AS {each}" for each in ("op", "misfits", "raw"))
         return (
@@ -161,7 +165,7 @@ class _Typed:
         listed = [f"{_quoted(each.name)} {_json_type(each.type)}" for each in self._columns]
         # Spark says in a column more that there is a value which it can't read, and leaves that NULL.
         schema = _text(", ".join([*listed, f"{self._misfit} string"]))
-        options = f"map('columnNameOfCorruptRecord', {_text(self._misfit)})"
+        options = f"map('columnNameOfCorruptRecord', {_text(self._misfit)}, {_ANY_LENGTH})"
         of_table = f"source_table = {_text(self._table)}"
         moved = " OR ".join(f"NOT (images.old.{_quoted(name)} <=> images.new.{_quoted(name)})" for name in self._key)
         before, after = (", before AS raw", ", after AS raw") if keeps_raw else ("", "")
@@ -319,12 +323,18 @@ def _typed(column: CapturedColumn) -> str:
     value = f"both_images.image.{_quoted(column.name)}"
     if column.type == "binary":
         return f"unhex(substring({value}, 3))"  # after \x
-    if column.type in _AS_TEXT:
-        return f"try_cast({value} AS {'DATE' if column.type == 'date' else 'TIMESTAMP'})"
-    return value
+    if column.type == "date":
+        # By a cast alone 0044-03-15 BC were a day of our era, and a number of days were a year.
+        return f"CASE WHEN {value} RLIKE '^[0-9]{{4,}}-[0-9]{{2}}-[0-9]{{2}}$' THEN try_cast({value} AS DATE) END"
+    if column.type == "tinyint":
+        return f"try_cast({value} AS TINYINT)"
+    return f"try_cast({value} AS TIMESTAMP)" if column.type in _AS_TEXT else value
 
 
 def _json_type(type: str) -> str:
+    """The type as which from_json reads a column."""
+    if type == "tinyint":  # as that Spark reads 200 as -56
+        return "smallint"
     return "string" if type in _AS_TEXT or type == "binary" else type
 
 

@@ -17,7 +17,7 @@ WITH completions AS (
   WHERE raw.source_table = 'public.customers' AND raw.op IN ('schema', 'hold') AND (truncations.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < truncations.incomplete)
   GROUP BY raw.source_table
 ), images AS (
-  SELECT source_table, op, from_json(before, '`id` bigint, `name` string, `city` string, misfit string', map('columnNameOfCorruptRecord', 'misfit')) AS old, from_json(after, '`id` bigint, `name` string, `city` string, misfit string', map('columnNameOfCorruptRecord', 'misfit')) AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
+  SELECT source_table, op, from_json(before, '`id` bigint, `name` string, `city` string, misfit string', map('columnNameOfCorruptRecord', 'misfit', 'maxStringLen', '2147483647')) AS old, from_json(after, '`id` bigint, `name` string, `city` string, misfit string', map('columnNameOfCorruptRecord', 'misfit', 'maxStringLen', '2147483647')) AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
   FROM raw.shop WHERE source_table = 'public.customers' AND op IN ('read', 'insert', 'update', 'delete')
 ), both_images AS (
   SELECT source_table, op, new AS image, left_out, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'
@@ -75,7 +75,7 @@ WITH completions AS (
   WHERE raw.source_table = 'public.orders' AND raw.op IN ('schema', 'hold') AND (truncations.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < truncations.incomplete)
   GROUP BY raw.source_table
 ), images AS (
-  SELECT source_table, op, from_json(before, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string, misfit string', map('columnNameOfCorruptRecord', 'misfit')) AS old, from_json(after, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string, misfit string', map('columnNameOfCorruptRecord', 'misfit')) AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
+  SELECT source_table, op, from_json(before, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string, misfit string', map('columnNameOfCorruptRecord', 'misfit', 'maxStringLen', '2147483647')) AS old, from_json(after, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string, misfit string', map('columnNameOfCorruptRecord', 'misfit', 'maxStringLen', '2147483647')) AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
   FROM raw.shop WHERE source_table = 'public.orders' AND op IN ('read', 'insert', 'update', 'delete')
 ), both_images AS (
   SELECT source_table, op, new AS image, left_out, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'

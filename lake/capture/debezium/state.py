@@ -90,7 +90,11 @@ class DebeziumState(CaptureState):
         }
 
     def sent(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        found = dataclasses.asdict(self)
+        for each in found["tables"].values():
+            if not each["earlier"]:  # versions without it go on with the capture
+                del each["earlier"]
+        return found
 
     @classmethod
     def received(cls, sent: dict[str, Any]) -> Self:

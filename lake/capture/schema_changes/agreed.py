@@ -36,7 +36,7 @@ def columns_without(changes: Iterable[Decided]) -> frozenset[str]:
         if decision.action is Action.HOLD and difference.kind not in ADDS:
             raise CaptureError(
                 f"a change of {change.table} is held ({decision.why}): {difference.said}, at {change.at}; decide on it"
-                f" in {FILE}"
+                f" by metastore schema-changes approve, or in {FILE}"
             )
         if difference.old is not None:
             was_left_out = difference.old.name in left_out

@@ -70,7 +70,8 @@ def _of_column(old: Column, new: Column, cause: Cause) -> Iterator[Difference]:
         more = "" if (old.type, old.source_type) == (new.type, new.source_type) else f", with the type {_type(new)}"
         yield Difference(Kind.RENAME, f"{old.name} was renamed to {new.name}{more}", old, new)
     elif (old.type, old.source_type) != (new.type, new.source_type):
-        yield Difference(kind_of(old.type, new.type), f"{old.name}: {_type(old)} became {_type(new)}", old, new)
+        kind = kind_of(old.type, new.type, old.source_type, new.source_type)
+        yield Difference(kind, f"{old.name}: {_type(old)} became {_type(new)}", old, new)
 
 
 def _added(column: Column, cause: Cause) -> Difference:

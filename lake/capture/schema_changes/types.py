@@ -1,5 +1,6 @@
 """Which types of Spark's have all values of which others."""
 
+import math
 import re
 
 from lake.capture.schema_changes.model import Kind
@@ -13,13 +14,35 @@ _TIMES = ("date", "timestamp_ntz", "timestamp")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
-def kind_of(old: str, new: str) -> Kind:
-    """What a change of the type is: WIDEN, NARROW or TYPE. Where both are one type, values may be others: TYPE."""
+_LIMITED = re.compile(
+    r"(?P<text>character varying|varchar|text)?(?P<time>(?:date)?time(?:stamp)?)?"
+    r"(?:\((?P<limit>\d+)\))?(?P<zone> with.*)?"
+)
+"""Types of sources whose values stay as they are when the limit of characters, or of digits of seconds, grows."""
+
+
+def kind_of(old: str, new: str, old_source: str = "", new_source: str = "") -> Kind:
+    """What a change of the type is: WIDEN, NARROW or TYPE. Where both are one type, values may be others: TYPE.
+
+    `old_source` and `new_source`: as the source writes them.
+    """
+    before, after = _limit(old_source), _limit(new_source)
+    if old == new and before is not None and after is not None and before[0] == after[0]:
+        return Kind.WIDEN if after[1] >= before[1] else Kind.NARROW
     if old != new and _holds(new, old):
         return Kind.WIDEN
     if old != new and (_holds(old, new) or _family(old) == _family(new) is not None):
         return Kind.NARROW
     return Kind.TYPE
+
+
+def _limit(source: str) -> tuple[tuple[str, ...], float] | None:
+    """What kind of values a type of `_LIMITED` has, and its limit; None for other types."""
+    found = _LIMITED.fullmatch(source)
+    if found is None or (found["text"] is None) == (found["time"] is None):
+        return None
+    usual = math.inf if found["time"] is None else 6
+    return (found["time"] or "text", found["zone"] or ""), usual if found["limit"] is None else int(found["limit"])
 
 
 def _holds(type: str, other: str) -> bool:

@@ -15,7 +15,7 @@ from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project
 from tests.lake.capture.shop import Source
 from tests.lake.capture.test_commands import invoke
-from tests.lake.capture.typed_duck import misfits_query_of, query_of, rows_of_query, typed_rows
+from tests.lake.capture.typed_duck import misfits_query_of, query_of, query_of_0_1_0, rows_of_query, typed_rows
 from tests.lake.layers.projects import write_project
 from tests.support.server import MetastoreServer
 
@@ -76,6 +76,25 @@ def test_a_column_that_is_null_in_older_rows_needs_no_other_definitions(source: 
         typed.rows()
     typed.print()
     assert typed.rows() == [[3, 30]]
+
+
+def test_definitions_that_version_0_1_0_printed(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int); INSERT INTO t VALUES (1, 10), (2, 20)")
+    source.capture()
+    query = query_of_0_1_0(source.client, source.into, "public.t")
+
+    def rows() -> list[list[object]]:
+        found = typed_rows(source.client, source.into, "public.t", query)
+        return [[*each.values()] for each in found]
+
+    assert rows() == [[1, 10], [2, 20]]
+    source.run("ALTER TABLE t ADD b text; UPDATE t SET a = 11, b = 'x' WHERE id = 1; DELETE FROM t WHERE id = 2")
+    source.capture()
+    assert rows() == [[1, 11]]
+    source.run("ALTER TABLE t RENAME a TO amount; UPDATE t SET amount = 12")
+    source.capture()
+    with pytest.raises(duckdb.Error, match="print its definitions again"):
+        rows()
 
 
 def test_a_value_that_does_not_fit_holds_the_table(source: Source) -> None:

@@ -106,13 +106,14 @@ def test_values_that_do_not_fit(
         table.refresh(spark)
     source.run("UPDATE t SET d = 'infinity' WHERE id = 2; UPDATE t SET at = '-infinity' WHERE id = 3")
     source.run("UPDATE t SET n = 44.4 WHERE id = 4; DELETE FROM t WHERE id = 5")
+    source.run("UPDATE t SET d = '0044-03-15 BC' WHERE id = 6")
     source.capture()
     table = TypedTable(tmp_path, source.client, source.into, "public.t", quarantines=True)
     after = [*wanted[:3], (4, "Decimal('44.40')", day), wanted[5]]
     assert rows() == after
     database = source.into.partition(".")[0]
     apart = f"SELECT op, misfits, get_json_object(raw, '$.id') FROM {database}.t_misfits ORDER BY 3"
-    assert spark.sql(apart) == [["update", "n", "1"], ["update", "d", "2"], ["update", "at", "3"]]
+    assert spark.sql(apart) == [["update", "n", "1"], ["update", "d", "2"], ["update", "at", "3"], ["update", "d", "6"]]
     source.run("UPDATE t SET n = 11, body = 'one' WHERE id = 1")
     source.capture()
     assert rows() == [(1, "Decimal('11.00')", day), *after[1:]]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -9,7 +10,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from lake.capture.definitions import definition
+from lake.capture.definitions import columns_of, definition
 from lake.capture.raw_table import SCHEMA, rows_of
 from lake.tables.lake import LakeClient
 
@@ -18,6 +19,13 @@ def query_of(client: LakeClient, into: str, table: str, *, quarantines: bool = F
     """The query of the typed changes as `metastore capture definitions` prints it now."""
     made = definition(client.table(into), table, quarantines=quarantines)
     return made[made.index("WITH ") : made.index(";\n\n")]
+
+
+def query_of_0_1_0(client: LakeClient, into: str, table: str) -> str:
+    """The query of the typed changes as version 0.1.0 printed it for a table whose columns are id and a, both int."""
+    form = columns_of(client.table(into), table)[1].form
+    text = (Path(__file__).parent / "typed_changes_of_0_1_0.sql").read_text()
+    return text.replace("RAW", into).replace("TABLE", table).replace("FORM", form)
 
 
 def misfits_query_of(client: LakeClient, into: str, table: str) -> str:
@@ -58,7 +66,9 @@ def _of_duckdb(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.FromJson):
         columns = sqlglot.parse_one(f"CREATE TABLE t ({node.expression.name})", read="spark").this.expressions
         types = {each.name: each.args["kind"].sql("duckdb") for each in columns}
-        return _read_json(node.this, types) if node.args.get("options") is None else _read_or_lost(node.this, types)
+        options = node.args.get("options")
+        says_lost = options is not None and "columnNameOfCorruptRecord" in options.sql("spark")
+        return _read_or_lost(node.this, types) if says_lost else _read_json(node.this, types)
     return node
 
 

@@ -20,7 +20,8 @@ from lake.spark.session_client import lake_table
 def shown(value):
     return repr(bytes(value) if isinstance(value, bytearray) else value)
 graph = graph_of(read_project(Path({project!r})))
-done = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}})).refresh()
+runner = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}}), choose=False)
+done = runner.refresh()
 rows = read(spark, {table!r}).drop("_row_key").orderBy("id").collect()
 result = [[each.how for each in done.layers], [[shown(value) for value in row] for row in rows]]
 """

@@ -13,7 +13,7 @@ MESSAGES = DebeziumState(
     3,
     99,
     {"a/0": Offset(7), "x.json": Offset(10, 4_000_000_000)},
-    {"s.t": TableState(("id",), "f", 5)},
+    {"s.t": TableState(("id",), "f", 5), "s.u": TableState(("id",), "g", 5, earlier=(("f", 1_000_000),))},
 )
 DATABASE = State("slot", "shop", "7", 1, "shop")
 
@@ -25,6 +25,12 @@ def test_it_is_read_as_it_was_written() -> None:
     for each in (None, b"not json", b'{"operation": "upsert"}'):
         assert DebeziumState.parse(each) is None
         assert any_state(each) is None
+
+
+def test_what_earlier_versions_do_not_know_is_left_out_while_it_is_empty() -> None:
+    tables = MESSAGES.sent()["tables"]
+    assert "earlier" not in tables["s.t"]
+    assert tables["s.u"]["earlier"]
 
 
 def test_captures_of_two_kinds_do_not_share_a_raw_table() -> None:

@@ -131,6 +131,26 @@ def test_types(old: str, new: str, kind: Kind) -> None:
     assert kind_of(old, new) is kind
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("character varying(10)", "character varying(20)", K.WIDEN),
+        ("character varying(10)", "character varying", K.WIDEN),
+        ("character varying", "text", K.WIDEN),
+        ("text", "character varying(20)", K.NARROW),
+        ("character(10)", "character(20)", K.TYPE),
+        ("datetime(0)", "datetime(6)", K.WIDEN),
+        ("timestamp(6) with time zone", "timestamp(0) with time zone", K.NARROW),
+        ("timestamp without time zone", "timestamp(6) without time zone", K.WIDEN),
+        ("time(3)", "text", K.TYPE),
+        ("bit(10)", "bit(20)", K.TYPE),
+        ("mood", "text", K.TYPE),
+    ],
+)
+def test_types_of_sources_that_are_one_type(old: str, new: str, kind: Kind) -> None:
+    assert kind_of("string", "string", old, new) is kind
+
+
 def raw(*rows: tuple[str, str | None]) -> list[dict[str, Any]]:
     """Rows of a raw table, by their operations and what is after."""
     names = ("op", "after", "epoch", "commit_lsn", "ordinal", "committed_at")
