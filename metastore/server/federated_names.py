@@ -11,6 +11,7 @@ from typing import Any
 from lake.protocol.hive import (
     ColumnStatisticsDesc,
     CreationMetadata,
+    Partition,
     SQLCheckConstraint,
     SQLDefaultConstraint,
     SQLForeignKey,
@@ -43,6 +44,7 @@ _CONNECTORS = ("connector_name", "dataConnectorName", "remote_dbname")
 
 _OF_TABLES: dict[type[Struct], tuple[str, str]] = {
     ColumnStatisticsDesc: ("dbName", "tableName"),
+    Partition: ("dbName", "tableName"),
     SQLPrimaryKey: ("table_db", "table_name"),
     SQLUniqueConstraint: ("table_db", "table_name"),
     SQLNotNullConstraint: ("table_db", "table_name"),
@@ -51,7 +53,7 @@ _OF_TABLES: dict[type[Struct], tuple[str, str]] = {
     SQLForeignKey: ("fktable_db", "fktable_name"),
     CreationMetadata: ("dbName", "tblName"),
 }
-"""What comes along with a table and names it once more. Hive takes it for that of the table that it names."""
+"""What comes along with a table and names it once more. It is that of the table that it names itself."""
 
 _NO_TEXT = re.compile(r"[\x00-\x1f\x7f]")
 _NO_DATABASE = re.compile(r"[\x00-\x1f\x7f.@#]")

@@ -28,6 +28,8 @@ from lake.protocol.hive import (
     MetaException,
     NoSuchObjectException,
     NotificationEvent,
+    PartitionListComposingSpec,
+    PartitionSpec,
     ReplLastIdInfo,
     SQLForeignKey,
     SQLPrimaryKey,
@@ -104,6 +106,11 @@ def batch(database: str, table: str) -> WriteNotificationLogBatchRequest:
     return WriteNotificationLogBatchRequest("cat", "open", "t", [one])
 
 
+def specification(database: str, table: str) -> PartitionSpec:
+    listed = PartitionListComposingSpec([builders.partition(database, table, "1")])
+    return PartitionSpec("open", "t", partitionList=listed)
+
+
 def key(database: str, table: str) -> list[SQLPrimaryKey]:
     return [SQLPrimaryKey(database, table, "a", 1, "k", True, False, False)]
 
@@ -132,6 +139,7 @@ CALLS: list[tuple[str, Callable[[str, str], list[Any]], list[tuple[str, str]]]] 
     ("add_write_notification_log_in_batch", lambda d, t: [batch(d, t)], [("secret", "t"), ("open", "hidden")]),
     ("add_partition", lambda d, t: [builders.partition("open", "t", "1", colStats=statistics(d, t))],
      [("secret", "t"), ("open", "hidden")]),
+    ("add_partitions_pspec", lambda d, t: [[specification(d, t)]], [("secret", "t"), ("open", "hidden")]),
     ("create_table", lambda d, t: [builders.table("open", colStats=statistics(d, t))],
      [("secret", "t"), ("open", "hidden")]),
     ("create_table", lambda d, t: [view(d, t)], [("secret", "t"), ("open", "hidden")]),
