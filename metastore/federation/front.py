@@ -152,10 +152,11 @@ class Request:
         self._tell_left_out = left_out
         self.who = who
 
-    def route(self, method: Method, arguments: Struct, encoded: bytes) -> Reply:
+    def route(self, method: Method, arguments: Struct, encoded: bytes, *, current: bool = False) -> Reply:
         """Passes a request on to the one backend that it is about.
 
-        `arguments` stay as they are: the log has the caller's names. `encoded`: the same as they came.
+        `arguments` stay as they are: the log has the caller's names. `encoded`: the same as they came. `current`: not
+        to a copy of the backend, which may be behind.
         Raises Refused, BackendError, and exceptions that the method declares.
         """
         asked = translation.asked(arguments)
@@ -167,16 +168,16 @@ class Request:
             translation.to_backend(sent, self.mapping, backend)
             encoded = binary.encode(sent)
         if not self._changes(method.name):
-            return self._read(backend, method, encoded, asked)
+            return self._read(backend, method, encoded, asked, current=current)
         routing.check_writable(self.mapping, method.name, asked, backend)
         try:
             return self._pass_on(self._pools[backend], backend, method, encoded)
         finally:
             self.who.wrote_at[backend] = time.monotonic()
 
-    def _read(self, backend: str, method: Method, encoded: bytes, asked: Asked) -> Reply:
+    def _read(self, backend: str, method: Method, encoded: bytes, asked: Asked, *, current: bool) -> Reply:
         """Asks a copy of the backend if it has one and that may be behind; the backend itself, if it isn't there."""
-        copy = self._copies.get(backend)
+        copy = None if current else self._copies.get(backend)
         if copy is not None and routing.may_be_behind(method.name, asked):
             since = time.monotonic() - self.who.wrote_at.get(backend, -math.inf)
             if since >= copy.settings.read_after_write_seconds:

@@ -126,6 +126,19 @@ _OF_SEVERAL = frozenset({"ADD_FOREIGNKEY", "COMMIT_TXN", "ABORT_TXN"})
 """Types of events that may name several databases, beside ALTER_TABLE."""
 
 
+_OF_ONE = frozenset({
+    "CREATE_DATABASE", "ALTER_DATABASE", "DROP_DATABASE", "CREATE_TABLE", "DROP_TABLE", "ADD_PARTITION",
+    "ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION", "INSERT", "LOAD_PARTITION_DONE", "CREATE_FUNCTION",
+    "DROP_FUNCTION", "CREATE_INDEX", "ALTER_INDEX", "DROP_INDEX", "ADD_PRIMARYKEY", "ADD_UNIQUECONSTRAINT",
+    "ADD_NOTNULLCONSTRAINT", "ADD_DEFAULTCONSTRAINT", "ADD_CHECKCONSTRAINT", "DROP_CONSTRAINT", "ALLOC_WRITE_ID",
+    "ACID_WRITE", "BATCH_ACID_WRITE", "UPDATE_TBL_COL_STAT", "UPDATE_TABLE_COLUMN_STAT", "DELETE_TBL_COL_STAT",
+    "DELETE_TABLE_COLUMN_STAT", "UPDATE_PART_COL_STAT", "UPDATE_PARTITION_COLUMN_STAT",
+    "UPDATE_PARTITION_COLUMN_STAT_BATCH", "DELETE_PART_COL_STAT", "DELETE_PARTITION_COLUMN_STAT",
+    "DELETE_PARTITION_COLUMN_STAT_BATCH", "RELOAD", "COMMIT_COMPACTION", "MARK_PARTITION",
+})  # fmt: skip
+"""Types of events that are about the database or the table of their fields, and nothing else."""
+
+
 def databases(event: NotificationEvent) -> tuple[str | None, str | None]:
     """The databases that an event of a backend is about, by their names there: that of its field `dbName`, and if it
     moves a table out of another one, that."""
@@ -143,7 +156,7 @@ def databases(event: NotificationEvent) -> tuple[str | None, str | None]:
 def tables(event: NotificationEvent) -> set[tuple[str, str]]:
     """The tables that an event names in its message beside its own: a rename and a foreign key name two.
 
-    As database and name. Raises NotUnderstood.
+    As database and name. Raises NotUnderstood, also for a type of which it isn't known what it names.
     """
     if event.eventType == "ALTER_TABLE":
         message = _decoded(event)
@@ -156,6 +169,8 @@ def tables(event: NotificationEvent) -> set[tuple[str, str]]:
             for key in keys
             for side in ("pk", "fk")
         }
+    if event.eventType not in _OF_ONE:
+        raise NotUnderstood(f"what else an event {event.eventType} names is not known")
     return set()
 
 

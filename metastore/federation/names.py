@@ -1,11 +1,15 @@
 """The names of databases, as clients of all versions of Hive write them."""
 
+import re
 from typing import NamedTuple
 
 from lake.protocol.hive import MetaException
 
 DEFAULT_CATALOG = "hive"
 """The catalog that clients mean who name none."""
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Name(NamedTuple):
@@ -39,6 +43,16 @@ def joined(catalog: str, database: str) -> str:
 def normal(name: str) -> str:
     """A name as metastores keep it (Hive's normalizeIdentifier)."""
     return name.strip().lower()
+
+
+def check_text(name: str) -> str:
+    """A name as it is. Raises MetaException for one with control characters.
+
+    Metastores in Java take some of them away at a name's ends. To the front it would be the name of another database.
+    """
+    if _CONTROL.search(name):
+        raise MetaException(f"{name!r} is no name: it has a control character")
+    return name
 
 
 def in_words(text: str) -> Name:

@@ -10,7 +10,7 @@ from lake.protocol.struct import Struct, fields
 from metastore.federation import identifiers, views
 from metastore.federation.fields import Hidden, walk
 from metastore.federation.mapping import Mapping, Place
-from metastore.federation.names import DEFAULT_CATALOG, Name, joined, normal, split
+from metastore.federation.names import DEFAULT_CATALOG, Name, check_text, joined, normal, split
 
 EVERY = "*"
 """In place of a database in requests for events: all of them."""
@@ -63,7 +63,7 @@ def identifier_to_front(number: int, mapping: Mapping, backend: str) -> int:
 def parsed(catalog: str | None, inherited: str | None, database: str, default: str = DEFAULT_CATALOG) -> Name:
     """The database that a field names. Raises MetaException."""
     before, name = split(database)
-    return Name(normal(catalog or before or inherited or default), normal(name or ""))
+    return Name(check_text(normal(catalog or before or inherited or default)), check_text(normal(name or "")))
 
 
 class _OpenTransactionsOf23(Struct):
@@ -269,4 +269,4 @@ def _qualified(name: str) -> tuple[Name, str]:
     """Splits `database.table` or `catalog.database.table`."""
     before, _, table = name.rpartition(".")
     catalog, _, database = before.rpartition(".")
-    return Name(normal(catalog) or DEFAULT_CATALOG, normal(database)), table
+    return Name(check_text(normal(catalog)) or DEFAULT_CATALOG, check_text(normal(database))), table

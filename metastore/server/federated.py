@@ -31,6 +31,7 @@ from lake.protocol.required import missing_field
 from lake.protocol.services import METHODS
 from lake.protocol.struct import ExceptionStruct, Struct
 from metastore import __version__, api
+from metastore.api.configuration import INCLUDE_UNCOMMITTED
 from metastore.api.methods import HANDLERS, Call
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
@@ -45,7 +46,7 @@ from metastore.federation.names import DEFAULT_CATALOG
 from metastore.federation.notifications import Notifications
 from metastore.federation.pool import Identity
 from metastore.federation.routing import LOG, SELECTED, Refused, refusal
-from metastore.server import federated_rights
+from metastore.server import federated_names, federated_rights
 from metastore.server.connection.open_connections import Connections
 from metastore.server.dispatch import (
     Answer,
@@ -57,12 +58,13 @@ from metastore.server.dispatch import (
     result_body,
     undeclared,
 )
-from metastore.server.federated_rights import LIMITED, Events
+from metastore.server.federated_rights import LIMITED, Events, Gone
 from metastore.server.leader_tasks import LeaderTask, LeaderTasks
 from metastore.server.monitoring import audit, metrics
 from metastore.server.monitoring.audit import AuditLog
 from metastore.server.worker import Worker, watch_authorization
 from metastore.services.access.control import AccessControl
+from metastore.services.commit_flag import commit_flag
 from metastore.services.events.recorder import acting
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
@@ -235,12 +237,13 @@ class FrontDispatcher(Dispatcher):
         except (UnicodeDecodeError, EOFError, TProtocolException, TypeError, ValueError, OverflowError) as error:
             return protocol_error(f"the arguments can't be decoded: {error}")
         verdict = None if self.guard is None else Verdict()
+        begun = self._front.begin(_who(session))
         try:
             with acting(session.user, session.connection_id):
                 if self.guard is None or verdict is None:
-                    found = self._reply(session, method, arguments, request.data[request.header.body :])
+                    found = self._reply(session, begun, method, arguments, request.data[request.header.body :])
                 else:
-                    found = self._permitted(self.guard, verdict, session, method, arguments)
+                    found = self._permitted(self.guard, verdict, session, begun, method, arguments)
         except (BackendError, Refused) as error:
             answer = undeclared(method, session, str(error), str(error), type(error).__name__)
             return answer._replace(arguments=arguments, verdict=verdict)
@@ -248,11 +251,21 @@ class FrontDispatcher(Dispatcher):
             return raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
         return found._replace(arguments=arguments, verdict=verdict)
 
-    def _permitted(self, guard: Guard, verdict: Verdict, session: Session, method: Method, arguments: Struct) -> Answer:
+    def _permitted(
+        self,
+        guard: Guard,
+        verdict: Verdict,
+        session: Session,
+        begun: FrontRequest,
+        method: Method,
+        arguments: Struct,
+    ) -> Answer:
         """The answer, if the caller may have it, with what it may see."""
         if (missing := missing_field(arguments)) is not None:
             return protocol_error(str(missing))
-        if has_unknown(arguments) and not self._is_admin(session):
+        limited = not self._is_admin(session)
+        if limited and has_unknown(arguments):
+            verdict.allowed, verdict.reason = False, "a field that is not known"
             raise Refused(
                 f"the arguments of {method.name} have a field that this front doesn't know, so it can't decide about"
                 " it: use a client of a version that it knows"
@@ -261,22 +274,26 @@ class FrontDispatcher(Dispatcher):
         filtered = not rule.changes and rule.extra is not None
 
         def answer(call: Call) -> Any:
+            if limited:
+                federated_names.check(method, arguments, verdict)
             if filtered:
-                return self._value(session, method, arguments, call)
-            return self._reply(session, method, arguments, binary.encode(arguments))  # owners may have been put in
+                return self._value(session, begun, method, arguments, call)
+            return self._reply(session, begun, method, arguments, binary.encode(arguments))  # owners may be put in
 
-        call = Call(session, federated_rights.objects(self._front.begin(_who(session))))
-        found = guard.answer(call, method, arguments, answer, verdict)
+        call = Call(session, federated_rights.objects(begun, method))
+        try:
+            found = guard.answer(call, method, arguments, answer, verdict)
+        except Gone as missing_object:
+            raise missing_object.error from None
         return found if isinstance(found, Answer) else Answer(binary.REPLY, *result_body(method, found), "ok")
 
     def _is_admin(self, session: Session) -> bool:
         """Whether a caller may do everything."""
         return self._control is None or self._control.is_admin(self._control.acting(session.caller))
 
-    def _value(self, session: Session, method: Method, arguments: Struct, call: Call) -> Any:
+    def _value(self, session: Session, begun: FrontRequest, method: Method, arguments: Struct, call: Call) -> Any:
         """What a method returns whose answer depends on who calls. `call.shown`: where that is left out of it first."""
-        name = method.name
-        mapping = self._front.mapping
+        name, mapping = method.name, begun.mapping
         if name in LOG and call.shown is not None and (not mapping.followed or session.metaconf.get(SELECTED)):
             raise Refused("the log of a backend itself is for administrators of the front: others read the merged one")
         if name in _WITHOUT_CATALOGS and not self._is_admin(session) and mapping.catalogs != (DEFAULT_CATALOG,):
@@ -285,13 +302,15 @@ class FrontDispatcher(Dispatcher):
         if call.shown is not None and limited is None and name not in LOG:
             raise Refused(f"{name} is for administrators of the front: others call the lake metastore itself")
         limit = None if limited is None else limited.lift(arguments)
-        answer = self._reply(session, method, arguments, binary.encode(arguments))
+        answer = self._reply(session, begun, method, arguments, binary.encode(arguments))
         value = federated_rights.value_of(name, answer.kind, b"".join(answer.body))
         if limited is not None and call.shown is not None:
             return limited.cut(value, call.shown, limit)
         return value
 
-    def _reply(self, session: Session, method: Method, arguments: Struct, encoded: bytes) -> Answer:
+    def _reply(
+        self, session: Session, begun: FrontRequest, method: Method, arguments: Struct, encoded: bytes
+    ) -> Answer:
         name = method.name
         if (reason := refusal(name)) is not None:
             raise Refused(reason)
@@ -300,7 +319,6 @@ class FrontDispatcher(Dispatcher):
             call = Call(session, self._metastore)
             value = handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
             return Answer(binary.REPLY, *result_body(method, value), "ok")
-        begun = self._front.begin(_who(session))
         if name in _ABOUT_FRONT:
             values = [getattr(arguments, each) for each in method.argument_names]
             value = _ABOUT_FRONT[name](self._front, begun, session, *values)
@@ -324,7 +342,8 @@ class FrontDispatcher(Dispatcher):
             raise Refused(
                 "this front was started before its file said follow: it keeps a log only if it is started again"
             )
-        self._notifications.check_reader(session.user, session.caller.groups)
+        reader = session.caller if self._control is None else self._control.acting(session.caller)
+        self._notifications.check_reader(reader.user, reader.groups)
         shown = None
         if self._control is not None and not (events := Events(self._control, session.caller)).sees_all:
             shown = events.shown
@@ -409,6 +428,9 @@ def _set_meta_conf(front: Front, request: FrontRequest, session: Session, key: s
             session.metaconf.pop(key, None)
         return
     _known_settings(request, key)
+    if key.lower() == INCLUDE_UNCOMMITTED.lower():  # the front's own rights depend on it, so it has one spelling
+        session.include_uncommitted = commit_flag.truth(INCLUDE_UNCOMMITTED, value)
+        key = INCLUDE_UNCOMMITTED
     session.metaconf[key] = value
 
 

@@ -4,20 +4,24 @@ The rules are those of an ordinary server (`metastore.api.rights`). What they lo
 of the caller. Objects have the front's names.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 from lake.protocol.codec import binary
 from lake.protocol.hive import (
     GetPackageRequest,
+    InvalidObjectException,
+    InvalidOperationException,
+    MetaException,
     NoSuchObjectException,
     NotificationEvent,
     StoredProcedureRequest,
     UnknownDBException,
     UnknownTableException,
 )
-from lake.protocol.services import METHODS
+from lake.protocol.method import Method
+from lake.protocol.services import METHODS, OWN_METHODS
 from metastore.api.rights.guard import Guard
 from metastore.federation import messages
 from metastore.federation.front import Request
@@ -39,6 +43,24 @@ from metastore.warehouse import Warehouse
 _MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 
 
+class Gone(Exception):
+    """Something isn't there that a rule has to know before the call is sent. `error`: what the caller gets."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _Places(Places):
+    """Those of backends: in which directories they put new databases is not known."""
+
+    def of_table(self, database_locations: Iterable[str | None], database: str, table: str) -> list[str]:
+        return [self._warehouse.table_location(each, table) for each in database_locations if each]
+
+    def of_database(self, database: str) -> list[str]:
+        return []
+
+
 def access_control(settings: Settings) -> AccessControl | None:
     """Who decides, by the settings of a front; None if everybody may do everything. Raises UsageError."""
     if settings.authorization == "none":
@@ -50,7 +72,7 @@ def access_control(settings: Settings) -> AccessControl | None:
     else:
         authorizer = PythonAuthorizer(settings.authorization.removeprefix("python:"), settings.authorization_seconds)
     allowed = AllowedLocations([AllowedRoot.parse(each) for each in settings.allowed_locations])
-    places = Places(Warehouse(settings.warehouse_dir), allowed, confined=settings.only_allowed_locations)
+    places = _Places(Warehouse(settings.warehouse_dir), allowed, confined=settings.only_allowed_locations)
     return AccessControl(authorizer, places, frozenset(settings.admins), settings.trust_unproven_users)
 
 
@@ -60,32 +82,44 @@ def guard(settings: Settings) -> tuple[Guard | None, AccessControl | None]:
     return (None, None) if control is None else (Guard(control), control)
 
 
-def objects(request: Request) -> Metastore:
-    """What rules look up, in place of an ordinary server's services: no more than they use.
+def objects(request: Request, method: Method) -> Metastore:
+    """What the rule of a method looks up, in place of an ordinary server's services: no more than rules use.
 
-    A rule that needs more fails, and the call with it.
+    A rule that needs more fails, and the call with it. A rule needs less for what isn't there; by the time that the
+    call arrives it may be there. So that is an error (`Gone`), but for methods of lake metastores.
     """
 
     def ask(name: str, *values: Any) -> Any:
         try:
-            return called(request, name, *values)
+            found = called(request, name, *values)
         except _MISSING as error:
             raise NoSuchObjectException(error.message) from None
+        if found is None:
+            raise NoSuchObjectException(f"no answer to {name}")
+        return found
+
+    def existing(name: str, *values: Any) -> Any:
+        try:
+            return ask(name, *values)
+        except NoSuchObjectException as error:
+            if method.name.startswith(OWN_METHODS):
+                raise
+            raise Gone(_as_declared(method, error)) from None
 
     def spelled(catalog: str | None, database: str) -> str:
         return database if catalog in (None, DEFAULT_CATALOG) else joined(catalog or "", database)
 
     def get_partition(_: Any, database: str, name: str, values: list[str] | None, catalog: str | None = None) -> Any:
         # Also one that is uncommitted, which other reads of lake metastores hide.
-        return ask("get_partition_with_auth", spelled(catalog, database), name, values, "", [])
+        return existing("get_partition_with_auth", spelled(catalog, database), name, values, "", [])
 
     def no_ids(names: Collection[TableName]) -> Mapping[TableName, int]:
         return {}
 
     found = SimpleNamespace(
-        databases=SimpleNamespace(get=lambda name, catalog=None: ask("get_database", spelled(catalog, name))),
+        databases=SimpleNamespace(get=lambda name, catalog=None: existing("get_database", spelled(catalog, name))),
         tables=SimpleNamespace(
-            get=lambda database, name, catalog=None: ask("get_table", spelled(catalog, database), name), ids=no_ids
+            get=lambda database, name, catalog=None: existing("get_table", spelled(catalog, database), name), ids=no_ids
         ),
         partition_reads=SimpleNamespace(get=get_partition),
         procedures=SimpleNamespace(
@@ -98,11 +132,19 @@ def objects(request: Request) -> Metastore:
     return cast(Metastore, found)
 
 
+def _as_declared(method: Method, error: NoSuchObjectException) -> Exception:
+    """An error in a form that the callers of a method understand."""
+    for cls in (NoSuchObjectException, InvalidOperationException, InvalidObjectException, MetaException):
+        if cls in method.exceptions:
+            return cls(message=error.message)
+    return error
+
+
 def called(request: Request, name: str, *values: Any) -> Any:
-    """What a method returns whose arguments have the front's names. Raises what it raises."""
+    """What a method returns whose arguments have the front's names, by the latest state. Raises what it raises."""
     method = METHODS[name]
     arguments = method.args(*values)
-    reply = request.route(method, arguments, binary.encode(arguments))
+    reply = request.route(method, arguments, binary.encode(arguments), current=True)
     return value_of(name, reply.kind, b"".join(reply.body))
 
 

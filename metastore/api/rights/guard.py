@@ -1,6 +1,6 @@
 """Decides about a call before its service is entered, and filters its answer."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn, cast
@@ -48,10 +48,11 @@ _MAX_NEEDS = 2_000
 
 @dataclass(slots=True)
 class Verdict:
-    """What was decided about a call, for the audit log."""
+    """What was decided about a call. `needs`: what it needs, and its caller may do; empty for administrators."""
 
     allowed: bool = True
     reason: str = ""
+    needs: Collection[Requirement] = ()
 
 
 class Guard:
@@ -78,6 +79,7 @@ class Guard:
         if not deciding.by_names(rule, arguments):
             return _empty(method)
         deciding.by_values(rule, arguments)
+        verdict.needs = deciding.allowed
         if rule.changes or rule.extra is None:
             with self._control.making(caller):
                 return function(replace(call, owner=caller.user, shown=deciding.sees_tables))
@@ -148,7 +150,7 @@ class _Deciding:
         self._caller = caller
         self._method = method
         self._verdict = verdict
-        self._allowed: set[Requirement] = set()
+        self.allowed: set[Requirement] = set()
 
     def by_names(self, rule: Rule, arguments: Struct) -> bool:
         """Decides what follows from names alone. False: the answer is an empty one, for a hidden object."""
@@ -201,7 +203,7 @@ class _Deciding:
 
     def _decided(self, wanted: Sequence[Requirement]) -> list[tuple[Requirement, Decision]]:
         """The decisions about what isn't allowed already."""
-        new = [each for each in wanted if each not in self._allowed]
+        new = [each for each in wanted if each not in self.allowed]
         if not new:
             return []
         decisions = self._control.authorizer.decide_all(self._caller, new)
@@ -211,7 +213,7 @@ class _Deciding:
                 for (action, _), decision in zip(new, decisions, strict=True)
             ]
         found = list(zip(new, decisions, strict=True))
-        self._allowed.update(each for each, decision in found if decision.allowed)
+        self.allowed.update(each for each, decision in found if decision.allowed)
         if decisions and decisions[0].allowed:
             self._verdict.reason = decisions[0].reason
         return found

@@ -119,7 +119,8 @@ def add_write_notification_log(call: Call, request: WriteNotificationLogRequest)
 @answers(
     "add_write_notification_log_in_batch",
     changes=(
-        "WRITE table rqst.db rqst.table cat=rqst.catalog; WRITE table rqst.requestList[].db? rqst.requestList[].table?"
+        "WRITE table rqst.db rqst.table cat=rqst.catalog;"
+        " WRITE table rqst.requestList[].db? rqst.requestList[].table? cat=rqst.catalog"
     ),
     uncommitted="named",
     differs="checks names, keeps nothing",

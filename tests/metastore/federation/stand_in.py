@@ -27,7 +27,8 @@ class HangUp(Exception):
 
 
 class StandIn:
-    """A metastore on a port of the loopback interface. `answers`: by method, what makes its value of its arguments.
+    """A metastore on a port of the loopback interface. `answers`: by method, what makes its value of its arguments, or
+    the exception that it answers with.
 
     `calls` has all calls that have arrived, in their order: the connection's number, the method and the arguments.
     """
@@ -58,7 +59,8 @@ class StandIn:
                     stand_in.calls.append((number, name, values))
                     made = (lambda *_: []) if name == "set_ugi" and name not in answers else answers[name]
                     value = made(*values)
-                    body = b"\0" if value is None else binary.encode_result("success", value, method.result)
+                    field = method.exceptions.get(type(value), "success")
+                    body = b"\0" if value is None else binary.encode_result(field, value, method.result)
                     self.wfile.write(binary.message_header(name, binary.REPLY, sequence) + body)
 
         class Server(socketserver.ThreadingTCPServer):

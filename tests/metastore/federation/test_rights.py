@@ -15,6 +15,7 @@ from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.generated import hive_metastore_service
 from lake.protocol.hive import (
     GetTablesExtRequest,
+    InvalidOperationException,
     MetaException,
     NoSuchObjectException,
     NotificationEventRequest,
@@ -44,6 +45,7 @@ EVERYTHING = "permit(principal, action, resource);"
 def front(
     tmp_path: Path, policy: str, backends: dict[str, str], more: str = "", server: str = ""
 ) -> Iterator[FrontServer]:
+    tmp_path.mkdir(exist_ok=True)
     file = tmp_path / "policy.cedar"
     file.write_text(policy)
     settings = f'[server]\nauthorization = "policy"\npolicy_file = "{file}"\ntrust_unproven_users = true\n'
@@ -118,6 +120,7 @@ POLICY = """
 permit(principal == User::"ann", action, resource in Database::"hive.eu_sales");
 forbid(principal == User::"ann", action == Action::"LOCATION", resource);
 permit(principal == User::"bob", action in Action::"reading", resource == Table::"hive.eu_sales.t1");
+permit(principal == User::"bob", action == Action::"SEE", resource == Database::"hive.eu_sales");
 permit(principal == User::"bob", action == Action::"SUBSCRIBE", resource == Table::"hive.eu_sales.t1");
 """
 
@@ -157,7 +160,7 @@ def _changes(ann: ThriftClient) -> None:
         table.replace(dbName="eu_other"),
         table.replace(sd=table.sd.replace(location="file:/elsewhere")),
     ):
-        with pytest.raises((MetaException, NoSuchObjectException), match=r"privilege|eu_other"):
+        with pytest.raises((MetaException, InvalidOperationException), match=r"privilege|eu_other"):
             ann.alter_table("eu_sales", "t1", changed)
     ann.add_partition(builders.partition("eu_sales", "t1", "1"))
     with pytest.raises(MetaException, match="LOCATION"):
@@ -169,7 +172,7 @@ def _reads(bob: ThriftClient) -> None:
     assert [each.values for each in bob.get_partitions("eu_sales", "t1", -1)] == [["1"]]
     assert "eu_other" not in bob.get_all_databases()
     assert bob.get_all_tables("eu_sales") == ["t1"]
-    assert bob.get_table_names_by_filter("eu_sales", 'hive_filter_field_owner__ = "ann"', 5) in (["t1"], [])
+    assert bob.get_table_names_by_filter("eu_sales", 'hive_filter_field_owner__ = "ann"', 1) == ["t1"]
     found = bob.get_tables_ext(GetTablesExtRequest("hive", "eu_sales", "*", 1, limit=1))
     assert [each.tblName for each in found] == ["t1"]
     for call in (
