@@ -290,18 +290,19 @@ class Verifier:
         found = self._there.partitions(there, names)
         one = {partition_name(there, each): self._renaming.partition(each) for each in found}
         other = {partition_name(here, each): each for each in self._here.partitions(here, names)}
+        of_there, of_here = canonical.Partitions(), canonical.Partitions()
         for name in sorted({*names, *one}):
             if name in one or name in other:
                 self._compare(
                     "partitions",
                     f"{there.key} {name}",
-                    None if name not in one else canonical.of_struct(one[name]),
-                    None if name not in other else canonical.of_struct(other[name]),
+                    None if name not in one else of_there.form(one[name]),
+                    None if name not in other else of_here.form(other[name]),
                 )
             else:
                 self._count("partitions", Remark("partitions", f"{there.key} {name}", UNREAD, serious=True))
-        of_there = map(self._renaming.statistics, self._there.partition_statistics(there, names))
-        self._statistics(str(there.key), of_there, self._here.partition_statistics(here, names))
+        statistics = map(self._renaming.statistics, self._there.partition_statistics(there, names))
+        self._statistics(str(there.key), statistics, self._here.partition_statistics(here, names))
 
     def _statistics(self, name: str, there: Iterable[ColumnStatistics], here: Iterable[ColumnStatistics]) -> None:
         one, other = _by_column(there), _by_column(here)
