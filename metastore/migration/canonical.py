@@ -15,6 +15,8 @@ from lake.protocol.formats.column_ids import COLUMN_IDS
 from lake.protocol.hive import (
     ColumnStatisticsData,
     ColumnStatisticsObj,
+    Database,
+    DatabaseType,
     FieldSchema,
     HiveObjectPrivilege,
     LongColumnStatsData,
@@ -45,6 +47,8 @@ def of_struct(value: Struct) -> Plain:
         plain.pop("writeId", None)
     if plain.get("ownerType") == PrincipalType.USER:
         del plain["ownerType"]
+    if isinstance(value, Database) and value.type == DatabaseType.NATIVE:  # Hive 4 tells it, older ones don't
+        plain.pop("type", None)
     if isinstance(value, Table) and COLUMN_IDS in (value.parameters or {}):
         plain["parameters"] = {key: each for key, each in plain["parameters"].items() if key != COLUMN_IDS}
     bare: Plain = _bare(plain)
@@ -63,7 +67,7 @@ class Partitions:
     """Makes the forms of partitions one after the other. Most have the same columns, so their form is made once."""
 
     def __init__(self) -> None:
-        self._columns: list[tuple[str | None, ...]] = []
+        self._columns: list[tuple[str | None, str | None, str | None]] = []
         self._form = Columns(())
 
     def form(self, value: Partition) -> Plain:

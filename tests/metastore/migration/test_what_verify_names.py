@@ -83,7 +83,7 @@ def test_write_ids_that_have_moved_on_are_told(
     for options in ((), ("--replace",)):
         [problem] = run("import", pair, *only, *options, code=1)["problems"]
         assert (problem["kind"], problem["name"]) == ("write ids", "acid.t")
-        assert "is 3 here, and 4 there" in problem["text"] and "drop it here without its data" in problem["text"]
+        assert "is 3 here, and 4 there" in problem["text"] and "Drop it here without its data" in problem["text"]
     [difference] = run("verify", pair, *only, code=1)["differences"]
     assert (difference["kind"], difference["name"]) == ("write ids", "acid.t")
     new.drop_table("acid", "t", False)
