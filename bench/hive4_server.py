@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -38,25 +39,35 @@ OPENED_FOR_CACHE = [
 """Packages that Hive's cache looks into to find out how much memory an object takes."""
 
 
-class Hive4OnPostgres:
+@dataclass(frozen=True)
+class Connection:
+    """How Java reaches a database: the jar and the class of its driver, JDBC's URL, and a login."""
+
+    jar: Path
+    driver: str
+    url: str
+    user: str
+    password: str
+
+
+class Hive4Server:
     """A running server with the memory, threads and pools of its documentation and defaults, and a quiet log."""
 
-    def __init__(self, directory: Path, url: URL, warehouse: Path, release: Release, *, cached: bool) -> None:
-        """Starts it on an empty database. Raises UserError without the driver or the jars, or if it doesn't start."""
-        if (reason := why_not()) is not None:
-            raise UserError(reason)
+    def __init__(
+        self, directory: Path, connection: Connection, warehouse: Path, release: Release, *, cached: bool
+    ) -> None:
+        """Starts it on a database with its tables. Raises UserError without the jars, or if it doesn't start."""
         settings = {
-            "javax.jdo.option.ConnectionURL": f"jdbc:postgresql://{url.host}:{url.port}/{url.database}",
-            "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
-            "javax.jdo.option.ConnectionUserName": url.username or "",
-            "javax.jdo.option.ConnectionPassword": str(url.password),
+            "javax.jdo.option.ConnectionURL": connection.url,
+            "javax.jdo.option.ConnectionDriverName": connection.driver,
+            "javax.jdo.option.ConnectionUserName": connection.user,
+            "javax.jdo.option.ConnectionPassword": connection.password,
             "hive.metastore.warehouse.dir": str(warehouse),
             "hive.metastore.warehouse.external.dir": str(warehouse),
             **(CACHED_STORE if cached else {}),
         }
         try:
-            _make_tables(url, release)
-            jars = [DRIVER, *class_path(release)]
+            jars = [connection.jar, *class_path(release)]
         except maven.Unavailable as error:
             raise UserError(str(error)) from None
         conf = directory / "conf"
@@ -93,6 +104,22 @@ class Hive4OnPostgres:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Hive4OnPostgres(Hive4Server):
+    """On a Postgres."""
+
+    def __init__(self, directory: Path, url: URL, warehouse: Path, release: Release, *, cached: bool) -> None:
+        """Starts it on an empty database. Raises UserError without the driver or the jars, or if it doesn't start."""
+        if (reason := why_not()) is not None:
+            raise UserError(reason)
+        try:
+            _make_tables(url, release)
+        except maven.Unavailable as error:
+            raise UserError(str(error)) from None
+        address = f"jdbc:postgresql://{url.host}:{url.port}/{url.database}"
+        connection = Connection(DRIVER, "org.postgresql.Driver", address, url.username or "", str(url.password))
+        super().__init__(directory, connection, warehouse, release, cached=cached)
 
 
 def _make_tables(url: URL, release: Release) -> None:

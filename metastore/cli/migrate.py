@@ -190,6 +190,9 @@ def verify(
         rows = [(name, each.compared, each.differing) for name, each in sorted(found.kinds.items())]
         print_table(("kind", "compared", "differ"), rows)
         _print_remarks(found.differences)
+        if found.uncompared:
+            click.echo("not compared:")
+            _print_some(("kind", "what"), [(each.kind, each.text) for each in found.uncompared])
     if found.differing:
         sys.exit(1)
 

@@ -7,7 +7,7 @@ Texts and parameters count to the letter.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lake.protocol.codec.plain import to_plain
@@ -15,8 +15,12 @@ from lake.protocol.formats.column_ids import COLUMN_IDS
 from lake.protocol.hive import (
     ColumnStatisticsData,
     ColumnStatisticsObj,
+    Database,
+    DatabaseType,
+    FieldSchema,
     HiveObjectPrivilege,
     LongColumnStatsData,
+    Partition,
     PrincipalType,
     Table,
 )
@@ -43,10 +47,40 @@ def of_struct(value: Struct) -> Plain:
         plain.pop("writeId", None)
     if plain.get("ownerType") == PrincipalType.USER:
         del plain["ownerType"]
+    if isinstance(value, Database) and value.type == DatabaseType.NATIVE:  # Hive 4 tells it, older ones don't
+        plain.pop("type", None)
     if isinstance(value, Table) and COLUMN_IDS in (value.parameters or {}):
         plain["parameters"] = {key: each for key, each in plain["parameters"].items() if key != COLUMN_IDS}
     bare: Plain = _bare(plain)
     return bare
+
+
+class Columns(list[Plain]):
+    """Columns in the form that is compared, which partitions share. Their digest is made once."""
+
+    def __init__(self, columns: Sequence[FieldSchema]) -> None:
+        super().__init__(_bare(to_plain(each, without=_LEFT_OUT)) for each in columns)
+        self.digest = digest(list(self)).hex()
+
+
+class Partitions:
+    """Makes the forms of partitions one after the other. Most have the same columns, so their form is made once."""
+
+    def __init__(self) -> None:
+        self._columns: list[tuple[str | None, str | None, str | None]] = []
+        self._form = Columns(())
+
+    def form(self, value: Partition) -> Plain:
+        """As `of_struct`."""
+        columns = value.sd and value.sd.cols
+        if value.sd is None or not columns:
+            return of_struct(value)
+        fields = [(each.name, each.type, each.comment) for each in columns]  # several times as quick as structs
+        if fields != self._columns:
+            self._columns, self._form = fields, Columns(columns)
+        plain = of_struct(value.replace(sd=value.sd.replace(cols=None)))
+        plain.setdefault("sd", {})["cols"] = self._form
+        return plain
 
 
 def of_statistics(value: ColumnStatisticsObj, *, sketches: bool = True) -> Plain:
@@ -106,7 +140,10 @@ def _place(location: str) -> str:
 
 
 def digest(plain: Any) -> bytes:
-    """32 bytes that say whether two objects are the same."""
+    """32 bytes that say whether two objects of a kind are the same."""
+    descriptor = plain.get("sd") if isinstance(plain, dict) else None
+    if descriptor is not None and isinstance(columns := descriptor.get("cols"), Columns):
+        plain = {**plain, "sd": {**descriptor, "cols": columns.digest}}
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 

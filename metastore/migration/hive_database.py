@@ -427,8 +427,10 @@ class HiveDatabase:
         if not highest:
             return None
         unseen = {*positions.open, *positions.aborted}
+        begun = positions.transaction or 0  # a transaction that has begun since then isn't among those that are open
         used = self._rows.rows("TXN_TO_WRITE_ID", T2W_DATABASE=key.database, T2W_TABLE=key.table)
-        return WriteIds(highest[0], sorted(row["T2W_WRITEID"] for row in used if row["T2W_TXNID"] in unseen))
+        invisible = [row["T2W_WRITEID"] for row in used if row["T2W_TXNID"] in unseen or row["T2W_TXNID"] > begun]
+        return WriteIds(highest[0], sorted(invisible))
 
     def timeline_position(self, key: TableKey) -> int:
         return 0

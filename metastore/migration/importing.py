@@ -26,11 +26,12 @@ from lake.protocol.hive import (
     SeedTxnIdRequest,
     SQLAllTableConstraints,
     SQLForeignKey,
+    Table,
 )
 from lake.protocol.lake import ImportDifference, ImportRequest, ImportResponse
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.mapping import Renaming, Selection, database_key
-from metastore.migration.objects import DatabaseKey, Positions, Remark, TableKey, TableParts
+from metastore.migration.objects import DatabaseKey, Positions, Remark, TableKey, TableParts, WriteIds
 from metastore.migration.progress import Progress
 from metastore.migration.source import Source
 from metastore.migration.thrift_source import ThriftSource
@@ -41,6 +42,8 @@ PARTITIONS_AT_ONCE = 1_000
 GRANTS_AT_ONCE = 200
 MAX_REPORTED = 10_000
 """Differences and problems that a report names, each."""
+
+UNREAD = "it was listed, and then not there: was it dropped meanwhile?"
 
 _LONGEST_SNAPSHOT = 10_000  # write ids of a table that readers must not see, and that are brought one by one
 
@@ -129,10 +132,13 @@ class Importer:
         """Brings the catalogs and databases; the databases that were chosen, by their names there."""
         chosen: list[DatabaseKey] = []
         catalogs = self._source.catalogs()
+        by_catalog: dict[str, list[Database]] = {}
         for catalog in [each.name or "" for each in catalogs] or ["hive"]:
             found = [each for each in self._source.databases(catalog) if self._selection.includes(database_key(each))]
-            if not found:
-                continue
+            if found:
+                by_catalog[catalog] = found
+        self._renaming.check_apart(database_key(each) for some in by_catalog.values() for each in some)
+        for catalog, found in by_catalog.items():
             self._catalog([each for each in catalogs if each.name == catalog])
             for database in found:
                 if self._database(database):
@@ -209,6 +215,9 @@ class Importer:
     def _with_partitions(self, parts: TableParts, names: Sequence[str]) -> ImportRequest:
         found = self._source.partitions(parts, names)
         there = {partition_name(parts, each) for each in found}
+        if unread := sorted(set(names) - there):
+            more = f" and {len(unread) - 1:,} more" if len(unread) > 1 else ""
+            self._problem("partitions", f"{parts.key} {unread[0]}{more}", UNREAD)
         statistics = self._source.partition_statistics(parts, names)
         return ImportRequest(
             partitions=[_named(parts.key, self._renaming, each) for each in found],
@@ -221,7 +230,7 @@ class Importer:
 
     def _write_ids(self, parts: TableParts) -> None:
         """What a table's transactions have used isn't used again here; what was aborted stays invisible."""
-        if (parts.table.parameters or {}).get("transactional", "").lower() != "true":
+        if not is_transactional(parts.table):
             return
         ids = self._source.write_ids(parts.key, self.report.positions)
         if ids is None or not ids.highest:
@@ -231,6 +240,15 @@ class Importer:
             self._problem("write ids", str(parts.key), text)
             return
         key = self._renaming.table_key(parts.key)
+        here = self._target.write_ids(key, self._target.positions())
+        if here is not None and here.highest:
+            # A table that has write ids keeps them: `repl_tbl_writeid_state` does nothing then.
+            if (why := write_ids_differ(here, ids)) is not None:
+                text = (
+                    f"{why}. Was it written there since it was brought? Drop it here without its data, import it again"
+                )
+                self._problem("write ids", str(parts.key), text)
+            return
         # Those that are open have no rows that may be seen by now. All of them count as aborted.
         aborted = ",".join(map(str, ids.invisible))
         state = f"{key.database}.{key.table}:{ids.highest}:{(1 << 63) - 1}::{aborted}"
@@ -347,6 +365,22 @@ def unbringable(source: Source, parts: TableParts) -> str | None:
     ):
         return "it has a primary key of the lake's, and so a timeline, which isn't brought yet"
     return None
+
+
+def is_transactional(table: Table) -> bool:
+    """Whether a table has write ids."""
+    return (table.parameters or {}).get("transactional", "").lower() == "true"
+
+
+def write_ids_differ(here: WriteIds | None, there: WriteIds | None) -> str | None:
+    """How the write ids of a table differ, in words; None if they don't."""
+    one, other = here or WriteIds(0), there or WriteIds(0)
+    if one.highest != other.highest:
+        return f"the highest write id is {one.highest:,} here, and {other.highest:,} there"
+    unseen, others = (sorted(set(a.invisible) - set(b.invisible)) for a, b in ((one, other), (other, one)))
+    if unseen:
+        return f"{len(unseen):,} write ids are unseen here and not there, the first is {unseen[0]:,}"
+    return f"{len(others):,} write ids are unseen there and not here, the first is {others[0]:,}" if others else None
 
 
 def _named(key: TableKey, renaming: Renaming, partition: Partition) -> Partition:

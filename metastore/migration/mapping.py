@@ -1,11 +1,11 @@
 """Which objects come over, and under which names and at which places."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
-from lake.protocol.errors import UsageError
+from lake.protocol.errors import UsageError, UserError
 from lake.protocol.hive import (
     Catalog,
     ColumnStatistics,
@@ -77,6 +77,14 @@ class Renaming:
     def table_key(self, key: TableKey) -> TableKey:
         return key._replace(database=self.databases.get(key.database, key.database))
 
+    def check_apart(self, keys: Iterable[DatabaseKey]) -> None:
+        """Raises UserError if two databases would become one."""
+        found: dict[DatabaseKey, DatabaseKey] = {}
+        for key in keys:
+            other = found.setdefault(self.database_key(key), key)
+            if other != key:
+                raise UserError(f"--rename: {other} and {key} would both become {self.database_key(key)}")
+
     def location(self, location: str | None) -> str | None:
         for old, new in self.locations:
             if location is not None and (location == old or location.startswith(f"{old}/")):
@@ -100,7 +108,15 @@ class Renaming:
         return value.replace(dbName=self.name(value.dbName), resourceUris=resources)
 
     def table(self, value: Table) -> Table:
-        return value.replace(dbName=self.name(value.dbName), sd=self._descriptor(value.sd))
+        made = value.creationMetadata
+        if made is not None and self.databases:
+            # What a materialized view was built from: `database.table` each.
+            used = {self._full_name(each) for each in made.tablesUsed or ()}
+            sources = made.sourceTables and [
+                each.replace(table=each.table and self.table(each.table)) for each in made.sourceTables
+            ]
+            made = made.replace(dbName=self.name(made.dbName), tablesUsed=used, sourceTables=sources)
+        return value.replace(dbName=self.name(value.dbName), sd=self._descriptor(value.sd), creationMetadata=made)
 
     def partition(self, value: Partition) -> Partition:
         return value.replace(dbName=self.name(value.dbName), sd=self._descriptor(value.sd))
@@ -131,6 +147,10 @@ class Renaming:
     def grant(self, value: HiveObjectPrivilege) -> HiveObjectPrivilege:
         of = value.hiveObject
         return value if of is None else value.replace(hiveObject=of.replace(dbName=self.name(of.dbName)))
+
+    def _full_name(self, text: str) -> str:
+        database, dot, table = text.partition(".")
+        return f"{self.name(database)}{dot}{table}"
 
     def _descriptor(self, value: StorageDescriptor | None) -> StorageDescriptor | None:
         if value is None or not self.locations:

@@ -82,9 +82,12 @@ class Planner:
         self._positions()
         catalogs = self._source.catalogs()
         plan.counts.add("catalogs", len(catalogs))
+        names = [each.name or "" for each in catalogs] or ["hive"]
+        keys = (database_key(each) for name in names for each in self._source.databases(name))
+        self._renaming.check_apart(key for key in keys if self._selection.includes(key))
         with ThreadPoolExecutor(self._threads) as threads:
             tasks = Tasks(threads)
-            for catalog in [each.name or "" for each in catalogs] or ["hive"]:
+            for catalog in names:
                 for database in self._source.databases(catalog):
                     key = database_key(database)
                     if self._selection.includes(key):

@@ -20,7 +20,16 @@ from lake.protocol.hive import (
 from lake.protocol.struct import ExceptionStruct, Struct
 from metastore.migration import canonical
 from metastore.migration.canonical import Plain
-from metastore.migration.importing import MAX_REPORTED, Tasks, batches, partition_name, unbringable
+from metastore.migration.importing import (
+    MAX_REPORTED,
+    UNREAD,
+    Tasks,
+    batches,
+    is_transactional,
+    partition_name,
+    unbringable,
+    write_ids_differ,
+)
 from metastore.migration.mapping import Renaming, Selection, database_key
 from metastore.migration.objects import DatabaseKey, Remark, TableKey, TableParts
 from metastore.migration.progress import Progress
@@ -59,6 +68,8 @@ class Comparison:
 
     kinds: dict[str, Kind] = field(default_factory=dict)
     differences: list[Remark] = field(default_factory=list)
+    uncompared: list[Remark] = field(default_factory=list)
+    """What can't be compared, since one of the sides doesn't tell it."""
 
     @property
     def differing(self) -> int:
@@ -74,6 +85,7 @@ class Comparison:
             "differing": self.differing,
             "kinds": {name: each.plain() for name, each in sorted(self.kinds.items())},
             "differences": [each.plain() for each in self.differences],
+            "uncompared": [each.plain() for each in self.uncompared],
         }
 
 
@@ -97,14 +109,20 @@ class Verifier:
         self._progress = progress
         self._threads = threads
         self._lock = Lock()
+        self._sketches = 0
         self.comparison = Comparison()
 
     def run(self) -> Comparison:
         """Raises SourceFailed if one of the metastores can't be reached any more."""
         self._here.engines_asked = self._there.engines()
-        self._roles()
+        self._positions = self._there.positions(), self._here.positions()
         catalogs = {each.name or "": each for each in self._there.catalogs()}
         here = {each.name or "": each for each in self._here.catalogs()}
+        self._check_names(sorted(catalogs) or ["hive"])
+        self._roles()
+        if self._selection.patterns is None:
+            for name in sorted(here.keys() - (catalogs.keys() or {"hive"})):
+                self._compare("catalogs", name, None, canonical.of_struct(here[name]))
         with ThreadPoolExecutor(self._threads) as threads:
             tasks = Tasks(threads)
             for name in sorted(catalogs) or ["hive"]:
@@ -120,7 +138,21 @@ class Verifier:
                 for there_key, here_key in chosen:
                     tasks.submit(self._in_database, tasks, there_key, here_key)
             tasks.wait()
+        self._note_uncompared()
         return self.comparison
+
+    def _check_names(self, catalogs: Iterable[str]) -> None:
+        found = (database_key(each) for name in catalogs for each in self._there.databases(name))
+        self._renaming.check_apart(key for key in found if self._selection.includes(key))
+
+    def _note_uncompared(self) -> None:
+        uncompared = self.comparison.uncompared
+        uncompared += self._there.remarks()
+        if self._sketches:
+            text = f"{self._sketches:,} have bit vectors or histograms on one side only, which aren't compared"
+            uncompared.append(Remark("statistics", "*", text))
+        if self._positions[0].notification is not None:
+            uncompared.append(Remark("notification log", "*", "its entries aren't brought"))
 
     # --- namespaces -------------------------------------------------------------------------------------------
 
@@ -217,6 +249,7 @@ class Verifier:
         )
         if there is None or wanted is None or here is None:
             return
+        self._write_ids(there_key, here_key, there)
         self._constraints(wanted, here)
         self._statistics(str(there_key), wanted.statistics, here.statistics)
         names, own = self._there.partition_names(there), set(self._here.partition_names(here))
@@ -225,6 +258,14 @@ class Verifier:
                 self._compare("partitions", f"{there_key} {name}", None, {"name": name})
         for some in batches(names):
             tasks.submit(self._partitions, there, here, some)
+
+    def _write_ids(self, there_key: TableKey, here_key: TableKey, table: TableParts) -> None:
+        if not is_transactional(table.table):
+            return
+        there = self._there.write_ids(there_key, self._positions[0])
+        here = self._here.write_ids(here_key, self._positions[1])
+        why = write_ids_differ(here, there)
+        self._count("write ids", None if why is None else Remark("write ids", str(there_key), why, serious=True))
 
     def _constraints(self, there: TableParts, here: TableParts) -> None:
         for kind in there.constraints.field_names():
@@ -239,26 +280,40 @@ class Verifier:
                 )
 
     def _partitions(self, there: TableParts, here: TableParts, names: Sequence[str]) -> None:
+        try:
+            self._compare_partitions(there, here, names)
+        except (ExceptionStruct, TApplicationException) as error:
+            some = f"{there.key} {names[0]} to {names[-1]}"
+            self._count("partitions", Remark("partitions", some, f"they can't be compared: {error}", serious=True))
+
+    def _compare_partitions(self, there: TableParts, here: TableParts, names: Sequence[str]) -> None:
         found = self._there.partitions(there, names)
         one = {partition_name(there, each): self._renaming.partition(each) for each in found}
         other = {partition_name(here, each): each for each in self._here.partitions(here, names)}
-        for name in names:
+        of_there, of_here = canonical.Partitions(), canonical.Partitions()
+        for name in sorted({*names, *one}):
             if name in one or name in other:
                 self._compare(
                     "partitions",
                     f"{there.key} {name}",
-                    None if name not in one else canonical.of_struct(one[name]),
-                    None if name not in other else canonical.of_struct(other[name]),
+                    None if name not in one else of_there.form(one[name]),
+                    None if name not in other else of_here.form(other[name]),
                 )
-        of_there = map(self._renaming.statistics, self._there.partition_statistics(there, names))
-        self._statistics(str(there.key), of_there, self._here.partition_statistics(here, names))
+            else:
+                self._count("partitions", Remark("partitions", f"{there.key} {name}", UNREAD, serious=True))
+        statistics = map(self._renaming.statistics, self._there.partition_statistics(there, names))
+        self._statistics(str(there.key), statistics, self._here.partition_statistics(here, names))
 
     def _statistics(self, name: str, there: Iterable[ColumnStatistics], here: Iterable[ColumnStatistics]) -> None:
         one, other = _by_column(there), _by_column(here)
         for key in sorted(one.keys() | other.keys()):
             # Sketches are compared where both tell them.
             forms = [each.get(key) for each in (one, other)]
-            sketches = all(form is not None and canonical.has_sketch(form) for form in forms)
+            told = [form is not None and canonical.has_sketch(form) for form in forms]
+            sketches = all(told)
+            if any(told) and None not in forms and not sketches:
+                with self._lock:
+                    self._sketches += 1
             there_form, here_form = (
                 None if form is None else canonical.of_statistics(form, sketches=sketches) for form in forms
             )

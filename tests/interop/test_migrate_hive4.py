@@ -78,8 +78,10 @@ def add_constraints(client: ThriftClient, database: str) -> None:
 
 def run(*arguments: str) -> dict[str, Any]:
     result = command.run("migrate", *arguments, "--json")
-    assert result.returncode == 0, result
-    return json.loads(result.stdout)
+    assert result.stdout, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    assert result.returncode == 0, [found.get("problems"), found["differences"]]
+    return found
 
 
 def test_rows_say_what_hives_server_says(hive: tuple[Hive4OnPostgres, str], made: Catalog) -> None:

@@ -15,6 +15,7 @@ from lake.protocol.codec.preserving import Decoder
 from lake.protocol.codec.scanner import BinaryScanner, Limits, Rejected
 from lake.protocol.codec.splice import SD_BEGIN
 from lake.protocol.hive import AddPartitionsRequest, AlterPartitionsRequest, FieldSchema, Partition, StorageDescriptor
+from lake.protocol.lake import ImportRequest
 from lake.protocol.struct import Struct
 
 S = TypeVar("S", bound=Struct)
@@ -81,7 +82,7 @@ def _partitions(arguments: Struct) -> Iterator[Partition]:
         value: Any = getattr(arguments, name)
         if isinstance(value, AddPartitionsRequest):
             value = value.parts
-        elif isinstance(value, AlterPartitionsRequest):
+        elif isinstance(value, (AlterPartitionsRequest, ImportRequest)):
             value = value.partitions
         if isinstance(value, list):
             yield from (each for each in value if isinstance(each, Partition))

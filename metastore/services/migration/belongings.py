@@ -10,6 +10,7 @@ from lake.protocol.hive import (
     ColumnStatisticsDesc,
     ColumnStatisticsObj,
     HiveObjectPrivilege,
+    InvalidOperationException,
     MetaException,
     NoSuchObjectException,
     PrincipalType,
@@ -23,6 +24,7 @@ from metastore.services.access import privileges
 from metastore.services.access.roles import ADMIN, PUBLIC, check_role, grantor_type_of, principal_of
 from metastore.services.events.recorder import Events
 from metastore.services.migration.outcome import Outcome, difference
+from metastore.services.migration.tables import PAST_TIMELINE, rows_are_of_timeline
 from metastore.services.model import names as given
 from metastore.services.statistics import column_values, kept_statistics
 from metastore.services.statistics.service import DEFAULT_ENGINE
@@ -67,6 +69,8 @@ class Belongings:
             row = tables.find(tx, name, RowLock.EXCLUSIVE if own else RowLock.SHARED)
             if row is None:
                 raise NoSuchObjectException(f"No table {name}: import the tables first")
+            if rows_are_of_timeline(tx, row):
+                raise InvalidOperationException(PAST_TIMELINE.format(name))
             self._of_table(tx, row, engine, some, outcome)
 
     def _of_table(

@@ -3,7 +3,15 @@
 from lake.protocol.clock import now_seconds
 from lake.protocol.codec import binary
 from lake.protocol.events.types import EventType
-from lake.protocol.hive import Catalog, Database, Function, MetaException, NoSuchObjectException, PrincipalType
+from lake.protocol.hive import (
+    Catalog,
+    Database,
+    DatabaseType,
+    Function,
+    MetaException,
+    NoSuchObjectException,
+    PrincipalType,
+)
 from metastore.services.catalog import functions as function_forms
 from metastore.services.catalog.catalogs import DEFAULT_DESCRIPTION
 from metastore.services.events.recorder import Events
@@ -120,6 +128,7 @@ class Namespaces:
             parameters=brought.parameters or {},
             ownerType=brought.ownerType or PrincipalType.USER,
             createTime=brought.createTime or now_seconds(),
+            type=None if brought.type == DatabaseType.NATIVE else brought.type,
             privileges=None,
         )
 

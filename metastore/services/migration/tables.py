@@ -9,7 +9,7 @@ from lake.protocol.formats.column_ids import COLUMN_IDS
 from lake.protocol.hive import InvalidOperationException, MetaException, NoSuchObjectException, Partition, Table
 from metastore.services.commit_flag import commit_flag
 from metastore.services.events.recorder import Events, PartitionChange, kept_after, kept_before
-from metastore.services.instant_rules.keyed_tables import is_parquet, names_key
+from metastore.services.instant_rules.keyed_tables import is_keyed, is_parquet, names_key
 from metastore.services.migration.outcome import Outcome, difference
 from metastore.services.migration.places import NewPlaces
 from metastore.services.model import hive_objects, partition_codec
@@ -27,6 +27,8 @@ from metastore.store.partition.partitions import PartitionRow, Selection
 from metastore.store.table import descriptors, tables
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
+
+PAST_TIMELINE = "{} has a timeline here: nothing can be brought past it"
 
 
 class Tables:
@@ -55,8 +57,15 @@ class Tables:
         here = hive_objects.table_of(row)
         here.parameters = _without_ids(here.parameters)
         found = difference(here.replace(id=None), wanted)
-        if found is not None and (why := _unchangeable(tx, row, here, wanted)) is not None:
-            outcome.differs("table", str(name), f"{why}: {found}", replaceable=False)
+        if [each.name for each in here.partitionKeys or ()] != [each.name for each in wanted.partitionKeys or ()]:
+            # Its partitions would become those of another table.
+            raise InvalidOperationException(
+                f"{name} has other partition keys here, so it is another table: drop it here, or give one another name"
+            )
+        if found is not None and rows_are_of_timeline(tx, row):
+            outcome.differs(
+                "table", str(name), f"it has a timeline here, and stays as it is: {found}", replaceable=False
+            )
         elif outcome.differs("table", str(name), found):
             self._replace_table(tx, row, here, wanted)
 
@@ -86,8 +95,9 @@ class Tables:
 
     def _replace_table(self, tx: Transaction, row: TableRow, here: Table, wanted: Table) -> None:
         assert wanted.sd is not None
-        if row.location is not None and wanted.sd.location != row.location:
-            partitions.pin_locations(tx, row.id, row.location)
+        if wanted.sd.location != row.location:
+            if row.location is not None:
+                partitions.pin_locations(tx, row.id, row.location)
             self._places.given(tx, _places_of(wanted))
         values = hive_objects.table_values(wanted, _keep_descriptor(tx, wanted))
         self._events.table(tx, EventType.ALTER_TABLE, here, wanted.replace(id=row.id))
@@ -105,8 +115,8 @@ class Tables:
             row = tables.find(tx, name, RowLock.SHARED)
             if row is None:
                 raise NoSuchObjectException(f"No table {name}: import the tables first")
-            if instants.has_timeline(tx, row.id):
-                raise InvalidOperationException(f"{name} has a timeline here: nothing can be brought past it")
+            if rows_are_of_timeline(tx, row):
+                raise InvalidOperationException(PAST_TIMELINE.format(name))
             self._of_table(tx, row, some, outcome)
 
     def _of_table(self, tx: Transaction, row: TableRow, brought: Sequence[Partition], outcome: Outcome) -> None:
@@ -187,13 +197,9 @@ class Tables:
         return True
 
 
-def _unchangeable(tx: Transaction, row: TableRow, here: Table, wanted: Table) -> str | None:
-    """Why a table can't become another one's image; None if it can."""
-    if instants.has_timeline(tx, row.id):
-        return "it has a timeline here, and stays as it is"
-    if [each.name for each in here.partitionKeys or ()] != [each.name for each in wanted.partitionKeys or ()]:
-        return "it has other partition keys, and stays as it is"
-    return None
+def rows_are_of_timeline(tx: Transaction, row: TableRow) -> bool:
+    """Whether a table's rows are what its timeline says, also if that has no instant yet."""
+    return is_keyed(row) or instants.has_timeline(tx, row.id)
 
 
 def _flag(value: Partition, now: commit_flag.Now) -> Flag:

@@ -25,7 +25,7 @@ from metastore.store import Database
 from metastore.store.engine.database import Transaction
 from metastore.store.engine.names import TableName
 from metastore.store.transactions import transactions, write_ids
-from metastore.store.transactions.transactions import State
+from metastore.store.transactions.transactions import WHOLE, Operation, State, Written
 from metastore.store.transactions.write_ids import WriteId
 
 MAX_TABLES = 1_000
@@ -131,6 +131,9 @@ class WriteIdService:
                 tx, len(aborted), type=TxnType.DEFAULT, user=request.user or "", host=request.hostName or ""
             )
             write_ids.add(tx, name, map(WriteId, ids, aborted))
+            for each, write_id in zip(ids, aborted, strict=True):
+                # They have left rows. Without this note they would be forgotten, and their rows seen.
+                transactions.add_written(tx, each, [Written(name, WHOLE, Operation.UPDATE, write_id)])
             self._transactions.abort_in(tx, ids)
         partitions: Sequence[str | None] = request.partNames or (None,)
         for partition in partitions:
@@ -188,7 +191,7 @@ class WriteIdService:
 
 def valid_write_ids(tx: Transaction, name: TableName, snapshot: Snapshot) -> Snapshot:
     """What a reader with a snapshot of transactions sees of a table (Hive's getValidWriteIdsForTable)."""
-    highest = write_ids.highest_of(tx, name, snapshot.highest) or write_ids.highest(tx, name)
+    highest = write_ids.highest_of(tx, name, snapshot.highest)
     invalid: list[int] = []
     aborted: set[int] = set()
     oldest = NOTHING_OPEN
@@ -202,8 +205,8 @@ def valid_write_ids(tx: Transaction, name: TableName, snapshot: Snapshot) -> Sna
             aborted.add(each.write_id)
         else:
             oldest = min(oldest, each.write_id)
-    if invalid and not sees_any:
-        # All that is valid lies below: the first invalid one says as much as all of them.
+    if invalid and not sees_any and highest - invalid[0] < len(invalid):
+        # All that is valid, also of what is forgotten, lies below: the first invalid one says as much as all of them.
         highest, invalid = invalid[0], invalid[:1]
         aborted.intersection_update(invalid)
     return Snapshot(highest, invalid, frozenset(aborted), oldest)

@@ -84,11 +84,19 @@ def transaction_of(tx: Connection, name: TableName, write_id: int) -> int | None
 
 
 def highest_of(tx: Connection, name: TableName, transaction_id: int) -> int:
-    """The highest write id that a transaction up to that one has, 0 if none has any."""
-    query = select(func.max(transaction_write_ids.c.write_id)).where(
-        of_table(transaction_write_ids, name), transaction_write_ids.c.transaction_id <= transaction_id
+    """The highest write id that a transaction up to that one has, or one that is forgotten; 0 if there is none.
+
+    What is forgotten was committed, so it must not lie above the highest one.
+    """
+    query = select(transaction_write_ids.c.write_id).where(
+        of_table(transaction_write_ids, name), transaction_write_ids.c.transaction_id > transaction_id
     )
-    return tx.execute(query).scalar_one() or 0
+    found = highest(tx, name)
+    for later in tx.execute(query.order_by(transaction_write_ids.c.write_id.desc())).scalars():
+        if later != found:
+            break
+        found -= 1
+    return found
 
 
 def up_to(tx: Connection, name: TableName, write_id: int) -> list[WriteId]:

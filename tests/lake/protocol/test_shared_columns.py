@@ -8,6 +8,7 @@ import pytest
 from lake.protocol.codec import binary, splice
 from lake.protocol.codec.shared_columns import decode_sharing
 from lake.protocol.hive import AddPartitionsRequest, FieldSchema, Partition
+from lake.protocol.lake import ImportRequest
 from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
 from tests.support import builders
@@ -39,6 +40,12 @@ def _list(partitions: list[Partition]) -> Struct:
     return arguments
 
 
+def _imported(partitions: list[Partition]) -> Struct:
+    arguments = METHODS["lake_import"].args()
+    arguments.request = ImportRequest(partitions=partitions)  # type: ignore[attr-defined]
+    return arguments
+
+
 def _read(message: Struct) -> list[Partition]:
     """The partitions as they are read, which must be those that would be read without sharing."""
     encoded = b"before it" + binary.encode(message)
@@ -46,8 +53,9 @@ def _read(message: Struct) -> list[Partition]:
     shared = decode_sharing(type(message), encoded, 9)
     assert shared == alone
     assert binary.encode(shared) == binary.encode(alone)
-    found: list[Partition] = getattr(shared, "new_parts", None) or shared.request.parts  # type: ignore[attr-defined]
-    return found
+    new: list[Partition] | None = getattr(shared, "new_parts", None)
+    request: Any = getattr(shared, "request", None)
+    return new or getattr(request, "parts", None) or request.partitions
 
 
 def _rest_of_descriptor(encoded: bytes) -> bytes:
@@ -63,7 +71,7 @@ def _lists_of_columns(partitions: list[Partition]) -> int:
     return len({id(partition.sd.cols) for partition in partitions if partition.sd is not None})
 
 
-@pytest.mark.parametrize("message", [_request, _list])
+@pytest.mark.parametrize("message", [_request, _list, _imported])
 def test_columns_are_shared(message: type[Struct]) -> None:
     assert _lists_of_columns(_read(message(_partitions()))) == 1
 

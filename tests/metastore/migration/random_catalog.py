@@ -21,6 +21,7 @@ from lake.protocol.hive import (
     FieldSchema,
     Function,
     FunctionType,
+    GetTableRequest,
     HiveObjectPrivilege,
     HiveObjectRef,
     HiveObjectType,
@@ -88,7 +89,9 @@ class Catalog:
 class Maker:
     """Makes a catalog in a Hive. `begin`: how the names of databases and roles begin. `place`: a directory."""
 
-    def __init__(self, client: ThriftClient, begin: str, place: Path, seed: int) -> None:
+    def __init__(self, client: ThriftClient, begin: str, place: Path, seed: int, *, latin: bool = False) -> None:
+        """`latin`: only texts that Hive's tables on MySQL can hold."""
+        self._texts = [each for each in TEXTS if not latin or _is_latin(each)]
         self._client = client
         self._begin = begin
         self._place = place
@@ -116,7 +119,7 @@ class Maker:
         self._client.create_database(
             Database(
                 name=name,
-                description=rng.choice(TEXTS) or None,
+                description=rng.choice(self._texts) or None,
                 locationUri=f"file:{self._place}/{name}.db",
                 parameters=self._parameters(),
                 ownerName=rng.choice(("ann", "Bob.Müller", "etl@EXAMPLE.COM")),
@@ -200,7 +203,7 @@ class Maker:
         values: set[tuple[str, ...]] = set()
         while len(values) < count:
             values.add(tuple(rng.choice((*VALUES, str(rng.randrange(1_000_000)))) for _ in keys))
-        of_table = self._client.get_table(database, table)
+        of_table = self._client.get_table_req(GetTableRequest(database, table)).table  # Hive 4 has no other call
         new = []
         for number, each in enumerate(sorted(values)):
             place = f"file:{self._place}/elsewhere/{database}/{table}/{number}" if rng.random() < 0.3 else None
@@ -217,7 +220,8 @@ class Maker:
     def _parameters(self) -> dict[str, str]:
         rng = self._rng
         return {
-            f"key {rng.choice(('a', 'ü', '.', 'B'))}{number}": rng.choice(TEXTS) for number in range(rng.randint(0, 4))
+            f"key {rng.choice(('a', 'ü', '.', 'B'))}{number}": rng.choice(self._texts)
+            for number in range(rng.randint(0, 4))
         }
 
     # --- belongings -------------------------------------------------------------------------------------------
@@ -280,3 +284,7 @@ class Maker:
     def _add(self, names: list[str], name: str) -> None:
         names.append(name)
         self.made.objects += 1
+
+
+def _is_latin(text: str) -> bool:
+    return all(ord(each) < 256 for each in text)

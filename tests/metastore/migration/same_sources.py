@@ -25,7 +25,7 @@ def assert_same(url: str, uri: str, made: Catalog) -> None:
                 [canonical.of_struct(each) for each in source.databases("hive") if each.name == name]
                 for source in (rows, server)
             )
-            assert one == other
+            assert one == other, canonical.differences(one, other)
             assert plain(rows.functions(key)) == plain(server.functions(key))
             assert rows.tables(key) == server.tables(key)
             names = rows.tables(key)

@@ -58,10 +58,12 @@ def run(*arguments: str, code: int = 0) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
+@pytest.mark.long
 def test_rows_say_what_hives_server_says(url: str, hive: SmallHive, made: Catalog) -> None:
     assert_same(url, f"thrift://{hive.host}:{hive.port}", made)
 
 
+@pytest.mark.long
 def test_all_comes_over(url: str, hive: SmallHive, made: Catalog, ours: MetastoreServer) -> None:
     first = run("import", url, "--uri", ours.uri)
     assert (first["problems"], first["differences"]) == ([], [])

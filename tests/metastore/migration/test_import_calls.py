@@ -18,6 +18,7 @@ from lake.protocol.hive import (
     HiveObjectPrivilege,
     HiveObjectRef,
     HiveObjectType,
+    InvalidOperationException,
     LongColumnStatsData,
     MetaException,
     NoSuchObjectException,
@@ -177,6 +178,31 @@ def test_refused_as_a_whole(client: ThriftClient, db: str, request_of, error, te
     with pytest.raises(error, match=text):
         client.lake_import(request_of(db))
     assert client.get_all_tables(db) == []
+
+
+def test_partitions_of_another_table_of_the_same_name_are_refused(client: ThriftClient, db: str) -> None:
+    other = builders.table(db, "t", keys=("ds",), sd=builders.storage(location=f"{PLACE}/{db}/other"))
+    client.lake_import(ImportRequest(tables=[other]))
+    for overwrite in (None, True):
+        with pytest.raises(InvalidOperationException, match="other partition keys here"):
+            client.lake_import(ImportRequest(tables=[table(db)], partitions=[partition(db, "1")], overwrite=overwrite))
+    assert client.get_partition_names(db, "t", -1) == []
+
+
+def test_nothing_is_brought_past_a_timeline(client: ThriftClient, db: str, tmp_path: Path) -> None:
+    sd = builders.parquet("id:bigint", location=f"file:{tmp_path}/t")
+    keyed = builders.table(db, "t", keys=("dt",), sd=sd, parameters={PRIMARY_KEY: "id"})
+    client.create_table(keyed)
+    number = ColumnStatisticsData(longStats=LongColumnStatsData(lowValue=1, highValue=2, numNulls=0, numDVs=2))
+    of = ColumnStatisticsDesc(isTblLevel=True, dbName=db, tableName="t")
+    statistics = [ColumnStatistics(of, [ColumnStatisticsObj("id", "bigint", number)])]
+    before = client.get_table(db, "t")
+    for request in (ImportRequest(partitions=[partition(db, "1")]), ImportRequest(statistics=statistics)):
+        with pytest.raises(InvalidOperationException, match="has a timeline here"):
+            client.lake_import(request.replace(overwrite=True))
+    answer = client.lake_import(ImportRequest(tables=[table(db)], overwrite=True))
+    assert [(each.kind, each.replaced) for each in answer.differences] == [("table", False)]
+    assert client.get_table(db, "t") == before
 
 
 def test_no_directory_is_made_and_none_is_deleted(client: ThriftClient, db: str, tmp_path: Path) -> None:

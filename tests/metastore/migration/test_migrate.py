@@ -16,6 +16,7 @@ import pytest
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
     ColumnStatisticsObj,
+    CreationMetadata,
     Database,
     ForeignKeysRequest,
     HiveObjectPrivilege,
@@ -23,6 +24,7 @@ from lake.protocol.hive import (
     HiveObjectType,
     NoSuchObjectException,
     PrimaryKeysRequest,
+    SourceTable,
     Table,
 )
 from metastore.migration.mapping import Renaming
@@ -180,6 +182,10 @@ def test_other_names_and_places(hive_uri: str, made: Catalog, ours: MetastoreSer
     run("import", hive_uri, ours, *options)
     assert run("verify", hive_uri, ours, *options)["differing"] == 0
     assert run("verify", hive_uri, ours, code=1)["differing"] > 0
+    together = ("--rename", f"{made.databases[0]}={made.databases[1]}", "--databases", "mig_*")
+    for what in ("import", "verify", "plan"):
+        target = () if what == "plan" else ("--uri", ours.uri)
+        assert "would both become" in command.complaint("migrate", what, hive_uri, *together, *target)
     with ThriftClient(ours.host, ours.port) as client:
         assert made.databases[0] not in client.get_all_databases()
         assert client.get_table("renamed", "t_0").sd.location.startswith("s3a://lake/x/old")
@@ -242,3 +248,14 @@ def test_locations_are_mapped_by_their_longest_beginning() -> None:
     assert renaming.location("hdfs://a/wy") == "hdfs://a/wy"
     assert renaming.location("hdfs://a/w") == "s3a://b"
     assert renaming.location(None) is None
+
+
+def test_names_inside_a_materialized_view_get_the_new_name() -> None:
+    source = SourceTable(builders.table("old", "a"), 1, 0, 0)
+    view = builders.table("old", "mv", tableType="MATERIALIZED_VIEW")
+    view.creationMetadata = CreationMetadata("hive", "old", "mv", {"old.a", "other.b"}, sourceTables=[source])
+    made = Renaming.parse(["old=new"], []).table(view).creationMetadata
+    assert made is not None and made.sourceTables is not None
+    assert (made.dbName, made.tablesUsed) == ("new", {"new.a", "other.b"})
+    assert made.sourceTables[0].table.dbName == "new"
+    assert view.creationMetadata.tablesUsed == {"old.a", "other.b"}

@@ -27,6 +27,7 @@ from lake.protocol.hive import (
     MetaException,
     NoSuchTxnException,
     OpenTxnRequest,
+    ReplTblWriteIdStateRequest,
     TableValidWriteIds,
     TxnAbortedException,
     TxnType,
@@ -183,6 +184,37 @@ class TestForgetting:
         services.compactions.cleaned(info)
         assert services.forget() == 1
         assert services.valid().invalidWriteIds == []
+
+    def test_what_was_committed_after_an_aborted_one_stays_visible(self, services: Services) -> None:
+        for aborts in (False, True, False):
+            number = services.begin()
+            services.write(number)
+            (services.abort if aborts else services.commit)(number)
+        before = services.valid()
+        assert (before.writeIdHighWaterMark, before.invalidWriteIds) == (3, [2])
+        assert services.forget() == 2
+        after = services.valid()
+        assert (after.writeIdHighWaterMark, after.invalidWriteIds) == (3, [2])
+
+    def test_nothing_is_seen_of_a_write_that_began_later(self, services: Services) -> None:
+        for _ in range(2):
+            number = services.begin()
+            services.write(number)
+            services.commit(number)
+        seen = services.snapshot()
+        later = services.begin()
+        services.write(later)
+        services.forget()
+        assert services.valid(seen).writeIdHighWaterMark == 2
+        assert services.valid().invalidWriteIds == [3]
+
+    def test_aborted_write_ids_of_a_source_stay_invisible(self, services: Services) -> None:
+        state = f"d.t:7:{2**63 - 1}::3,5"
+        services.write_ids.replicate(ReplTblWriteIdStateRequest(state, "u", "h", "d", "t"))
+        for _ in range(2):
+            valid = services.valid()
+            assert (valid.writeIdHighWaterMark, valid.invalidWriteIds) == (7, [3, 5])
+            services.forget()
 
     def test_conflicts_are_kept_while_they_matter(self, services: Services) -> None:
         late, early = services.begin(), services.begin()
