@@ -17,11 +17,11 @@ NUMBERS = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The jar is the same for both lines: on the older one a sixth of the tests does, and where the lines differ, all.
+    # The jar is the same for both lines: on the older one a tenth of the tests does, and where the lines differ, all.
     mark_spark_tests(
         items,
         Path(__file__).parent,
-        on_older_line=lambda test: zlib.crc32(test.encode()) % 6 == 0 or "test_pruning" in test,
+        on_older_line=lambda test: zlib.crc32(test.encode()) % 10 == 0 or "test_pruning" in test,
     )
 
 

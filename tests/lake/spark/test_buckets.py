@@ -31,6 +31,7 @@ _KEYS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.long
 def test_buckets_are_the_same(lake: Lake) -> None:
     for kind, values in _KEYS.items():
         for key in (("k",), ("k", "other")):
