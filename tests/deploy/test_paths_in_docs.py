@@ -16,6 +16,7 @@ NO_MODULES = {
     "metastore.limit.partition.request",
     "metastore.partition.name.whitelist.pattern",
     "metastore.service",
+    "metastore.stats.fetch.bitvector",
     "metastore.toml",
 }
 """A topic of Kafka, settings of Hive's, files outside of the repository."""
