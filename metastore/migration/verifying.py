@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import IntEnum
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ from lake.protocol.hive import (
     ColumnStatistics,
     Database,
     HiveObjectPrivilege,
+    HiveObjectType,
+    PrincipalType,
     Role,
     RolePrincipalGrant,
     SQLForeignKey,
@@ -384,15 +387,21 @@ def _role(value: Role, other: Role | None) -> Plain:
 
 
 def _member(value: RolePrincipalGrant) -> str:
-    return f"{value.principalType} {value.principalName}"
+    return f"{_word(PrincipalType, value.principalType)} {value.principalName}"
 
 
 def _grant(value: HiveObjectPrivilege) -> str:
     of, info = value.hiveObject, value.grantInfo
     assert of is not None and info is not None
     place = [of.dbName, of.objectName, "/".join(of.partValues or ()), of.columnName]
-    kind = f"{of.objectType} {'.'.join(each for each in place if each)}"
-    return f"{value.principalName} {value.principalType}: {info.privilege} on {kind} by {info.grantor}"
+    kind = f"{_word(HiveObjectType, of.objectType)} {'.'.join(each for each in place if each)}"
+    who = f"{value.principalName} ({_word(PrincipalType, value.principalType)})"
+    return f"{who}: {info.privilege} on {kind} by {info.grantor}"
+
+
+def _word(kinds: type[IntEnum], kind: int | None) -> str:
+    """A kind of principal or object, as people call it."""
+    return kinds(kind).name.lower() if kind in list(kinds) else str(kind)
 
 
 def _constraint(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Hive metastores on MariaDB come over: Hive 4's, one with the schema of Hive 3.1, and Hive 2.3's."""
+"""Hive metastores on MariaDB come over: Hive 4's, and one with the schema of Hive 3.1."""
 
 import json
 import subprocess
@@ -18,19 +18,12 @@ from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.metastore.migration.same_sources import assert_same
 from tests.support import command, mariadb
 from tests.support.mariadb import MariaDb
-from tests.support.reference import HiveReference, missing
 from tests.support.reference4 import BEFORE, SCHEMA, SCRIPTS
 from tests.support.server import MetastoreServer
 
 USER, PASSWORD = "hive", "s3cret"
 DRIVER = "com.mysql.cj.jdbc.Driver"
 OPTIONS = "useSSL=false&allowPublicKeyRetrieval=true&nullDatabaseMeansCurrent=true"
-
-
-class Hive2WithoutTransactions(HiveReference):
-    """Hive makes its tables for transactions by statements that Derby alone understands."""
-
-    def _make_transaction_tables(self, conf: Any) -> None: ...
 
 
 @pytest.fixture(scope="module")
@@ -148,34 +141,7 @@ def test_all_comes_over(hive4: tuple[str, str, Catalog], hive3: str, tmp_path: P
         assert (first["problems"], first["differences"]) == ([], [])
         assert first["added"] >= made.objects
         assert run("import", source, "--uri", ours.uri)["added"] == 0
-        for each in (source, uri):
+        # Hive 3.1 keeps no time for a database, so Hive 4's server tells another one.
+        for each in (source, uri) if schema == "4.0" else (source,):
             found = run("verify", each, "--uri", ours.uri)
             assert found["differing"] == 0 and found["compared"] >= made.objects
-
-
-def test_hive_2_comes_over(
-    driver: Path, database: tuple[MariaDb, int], tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
-    if (reason := missing()) is not None:
-        pytest.skip(reason)
-    server, port = database
-    make(server, "hive2")
-    settings = {
-        "javax_jdo_option_ConnectionURL": f"jdbc:mysql://{HOST}:{port}/hive2?{OPTIONS}",
-        "javax_jdo_option_ConnectionDriverName": DRIVER,
-        "javax_jdo_option_ConnectionUserName": USER,
-        "javax_jdo_option_ConnectionPassword": PASSWORD,
-    }
-    home = tmp_path_factory.mktemp("hive2_on_mariadb")
-    with (
-        Hive2WithoutTransactions(home / "hive", jars=[driver], **settings) as hive,
-        ThriftClient(hive.host, hive.port) as client,
-        MetastoreServer(tmp_path / "data", "--workers", "1") as ours,
-    ):
-        made = Maker(client, "mig", tmp_path_factory.mktemp("old"), seed=5, latin=True).make()
-        url, uri = url_of("hive2", port), f"thrift://{hive.host}:{hive.port}"
-        assert_same(url, uri, made)
-        first = run("import", url, "--uri", ours.uri)
-        assert (first["problems"], first["differences"]) == ([], [])
-        for each in (url, uri):
-            assert run("verify", each, "--uri", ours.uri)["differing"] == 0

@@ -154,6 +154,8 @@ class Tables:
                 raise MetaException(f"{row.name} has the partition {name} twice")
             value = hive_objects.partition(each, shared)
             value.dbName, value.tableName, value.catName = owner.dbName, owner.tableName, owner.catName
+            if value.writeId in (0, hive_objects.NO_WRITE_ID):  # as Hive's rows and Hive 4 tell that it has none
+                value.writeId = None
             if value.sd is not None and value.sd.location:
                 value.sd.location = self._places.qualified(value.sd.location)
             named[name] = value
