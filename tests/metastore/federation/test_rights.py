@@ -103,6 +103,7 @@ def recorder() -> Iterator[StandIn]:
         yield server
 
 
+@pytest.mark.long
 def test_nothing_reaches_a_backend_for_who_may_nothing(tmp_path: Path, recorder: StandIn) -> None:
     settings = {"only": f'uris = "{recorder.uri}"\nfailures = 1_000_000\nreply_seconds = 5'}
     with front(tmp_path, NOTHING, settings) as server:

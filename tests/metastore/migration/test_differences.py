@@ -116,6 +116,7 @@ def check(found: dict[str, Any], wanted: dict[tuple[str, str], str]) -> None:
         assert text in shown.get(key, ""), (key, shown)
 
 
+@pytest.mark.long
 def test_each_change_is_named(hive_reference: HiveReference, hive: ThriftClient, made: Catalog, tmp_path: Path) -> None:
     with MetastoreServer(tmp_path / "data", "--workers", "1") as ours, ThriftClient(ours.host, ours.port) as own:
         run("import", hive_reference, ours)
