@@ -24,7 +24,7 @@ EXCLUSIONS = Path(__file__).with_name("spark_golden_exclusions.tsv")
 SPARKS = "org.apache.spark.sql.SQLQueryTestSuite"
 OURS = "org.apache.spark.sql.lake.LakeQueries"
 TESTS = {SPARKS: 690, OURS: 690}
-SECONDS = 3600
+SECONDS = 5400
 RESOURCES = "sql/core/src/test/resources"
 
 

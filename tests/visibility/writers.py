@@ -64,6 +64,7 @@ from lake.protocol.lake import (
     CommitPartitionsRequest,
     CommitTablesRequest,
     CompleteInstantRequest,
+    ImportRequest,
     ReopenPartitionsRequest,
     TableCommit,
     TableReference,
@@ -203,6 +204,8 @@ WRITERS = [
         lambda client, db, name: client.create_table_with_constraints(_fresh(db, name), [], [], [], [], [], []),
     ),
     _request("create_table_req", lambda db, name: CreateTableRequest(_fresh(db, name))),
+    _request("lake_import", lambda db, name: ImportRequest(tables=[_fresh(db, name)]), how="table"),
+    _request("lake_import", lambda db, name: ImportRequest(partitions=[partition(db, name, *NEW)]), how="partition"),
     _request("lake_commit_tables", lambda db, name: CommitTablesRequest([TableCommit(_fresh(db, name))])),
     _with("alter_table", _changed_table),
     Writer(

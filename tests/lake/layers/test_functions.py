@@ -10,19 +10,30 @@ from tests.spark.session import ROOT, SparkSession
 pytestmark = pytest.mark.spark
 
 PARTS = 20
-"""An ordinary run has one of them; it has functions of all kinds, since they are dealt out by their names."""
+"""All of them take half an hour on each line."""
 
-QUICK = 3
+SOME = 80
+"""An ordinary run has one function of so many. They are of all kinds, since they are dealt out by their names."""
+
 AT_ONCE = 8
 
 
 @pytest.mark.parametrize(
-    "part", [QUICK, *(pytest.param(part, marks=pytest.mark.long) for part in range(PARTS) if part != QUICK)]
+    ("line", "part", "parts"),
+    [
+        pytest.param("4", 3, SOME, id="spark-4-some"),
+        *(
+            pytest.param(line, part, PARTS, id=f"spark-{line}-{part}", marks=pytest.mark.long)
+            for line in ("4", "3.5")
+            for part in range(PARTS)
+        ),
+    ],
 )
-@pytest.mark.parametrize("line", ["4", "3.5"], ids=["spark-4", "spark-3.5"])
-def test_examples_of_functions(hinting_session: Callable[[str], SparkSession], line: str, part: int) -> None:
+def test_examples_of_functions(
+    hinting_session: Callable[[str], SparkSession], line: str, part: int, parts: int
+) -> None:
     spark = hinting_session(line)
-    names: list[str] = run(spark, f"spark_examples.functions(spark, {part}, {PARTS})")
+    names: list[str] = run(spark, f"spark_examples.functions(spark, {part}, {parts})")
     found: list[list[str]] = []
     for some in batched(names, AT_ONCE):
         found += run(spark, f"spark_examples.outcomes(spark, {some!r})")

@@ -83,6 +83,7 @@ _DEFINITIONS: list[dict[str, str]] = [
 _LATER = ["merge-on-read+spirals", "merge-on-read+bucket-key+spirals", "spirals", "merge-on-read+"]
 
 
+@pytest.mark.long
 def test_both_find_buckets_by_the_same_columns(lake: Lake) -> None:
     types = {"a": "bigint", "b": "string", "c": "int"}
     key = {"primary-key": "a,b,c,dt"}
