@@ -331,6 +331,7 @@ def _refusal(client: ThriftClient, begin: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_what_a_lake_metastore_has_trimmed(tmp_path: Path, url: str) -> None:
     """While the front was away its backend has removed events, all of them."""
     keeps_one = ("--workers", "1", "--event-retention-count", "1", "--housekeeping-seconds", "0.2")
@@ -351,6 +352,7 @@ def test_what_a_lake_metastore_has_trimmed(tmp_path: Path, url: str) -> None:
             assert ("CREATE_DATABASE", "o_new", None) in told(found)
 
 
+@pytest.mark.long
 def test_a_backend_that_hides_events_from_the_front(tmp_path: Path, url: str) -> None:
     """Readers learn that something happened, and the status why they don't learn what."""
     rights = ("--authorization", "sql-standard", "--trust-unproven-users", "--admins", "boss", "--workers", "1")

@@ -61,6 +61,7 @@ def write(client: ThriftClient, database: str, table: str) -> int:
     return number
 
 
+@pytest.mark.long
 def test_write_ids_that_have_moved_on_are_told(
     pair: tuple[MetastoreServer, MetastoreServer], old: ThriftClient, new: ThriftClient, tmp_path: Path
 ) -> None:
