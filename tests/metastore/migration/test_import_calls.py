@@ -242,3 +242,10 @@ def test_the_default_database_becomes_that_of_the_other_metastore(tmp_path: Path
         assert outcome(own.lake_import(ImportRequest(databases=[other]))) == (0, 1, 0)
         other.locationUri = "s3a://third/place"
         assert outcome(own.lake_import(ImportRequest(databases=[other]))) in {(1, 0, 0), (0, 0, 1)}
+
+
+def test_a_missing_write_id_is_told_in_several_ways(client: ThriftClient, db: str) -> None:
+    client.lake_import(ImportRequest(tables=[table(db)]))
+    for told in (0, -1, None):
+        found = client.lake_import(ImportRequest(partitions=[partition(db, "1", writeId=told)]))
+        assert (found.added, found.differences) == (int(told == 0), [])
