@@ -15,6 +15,8 @@ from lake.protocol.hive import (
     MetaException,
     PrincipalType,
     ResourceUri,
+    SkewedInfo,
+    StorageDescriptor,
 )
 from lake.protocol.lake import ImportHudiRequest, ImportRequest, TableReference
 from tests.rights.conftest import OPTIONS, as_user
@@ -39,6 +41,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer
         yield server
 
 
+def skewed(sd: StorageDescriptor, place: str) -> StorageDescriptor:
+    """Storage whose rows of a frequent value are in a place of their own."""
+    return sd.replace(skewedInfo=SkewedInfo(["id"], [["1"]], {("1",): place}))
+
+
 @pytest.mark.parametrize("name", ["bob", "second"], ids=["the owner, of the role admin", "of the role admin"])
 def test_no_other_place(server: MetastoreServer, tmp_path: Path, name: str) -> None:
     place = f"file:{tmp_path}/there"
@@ -54,6 +61,10 @@ def test_no_other_place(server: MetastoreServer, tmp_path: Path, name: str) -> N
             lambda: user.alter_table("mine", "t", table.replace(sd=table.sd.replace(location=place))),
             lambda: user.add_partition(builders.partition("mine", "t", "2", location=place)),
             lambda: user.alter_partition("mine", "t", partition.replace(sd=partition.sd.replace(location=place))),
+            lambda: user.create_table(builders.table("mine", "x", sd=skewed(builders.storage("id:bigint"), place))),
+            lambda: user.alter_table("mine", "t", table.replace(sd=skewed(table.sd, place))),
+            lambda: user.add_partition(builders.partition("mine", "t", "2", sd=skewed(builders.storage(), place))),
+            lambda: user.alter_partition("mine", "t", partition.replace(sd=skewed(partition.sd, place))),
             lambda: user.create_database(builders.database("x", locationUri=place)),
             lambda: user.alter_database("mine", database.replace(locationUri=place)),
             lambda: user.create_function(jar),
@@ -74,6 +85,15 @@ def test_no_other_place(server: MetastoreServer, tmp_path: Path, name: str) -> N
         assert user.get_partition("mine", "t", ["1"]) == partition
         assert user.get_all_tables("mine") == ["t"]
     assert not (tmp_path / "there").exists()
+
+
+def test_rows_of_frequent_values_below_the_own_place(server: MetastoreServer) -> None:
+    with as_user(server, "bob") as user:
+        partition = user.get_partition("mine", "t", ["1"])
+        own = skewed(partition.sd, f"{partition.sd.location}/id=1")
+        user.alter_partition("mine", "t", partition.replace(sd=own))
+        assert user.get_partition("mine", "t", ["1"]).sd.skewedInfo == own.skewedInfo
+        user.alter_partition("mine", "t", partition)
 
 
 def test_usual_and_allowed_places(server: MetastoreServer) -> None:

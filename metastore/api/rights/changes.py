@@ -74,7 +74,7 @@ def new_table(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
     home = _database(asked, name.database, name.catalog) or Database()
     usual = asked.places.of_table([home.locationUri, home.managedLocationUri], name.database, name.table)
     descriptor = getattr(value, "sd", None) or StorageDescriptor(location=getattr(value, "location", None))
-    yield from asked.location(database(name.of_database), locations_of(descriptor), *usual)
+    yield from asked.location(database(name.of_database), locations_of(asked, descriptor), *usual)
     if isinstance(value, Table):
         bases = [descriptor.location] if descriptor.location else usual
         yield from metadata_outside(asked, value, bases)
@@ -139,10 +139,10 @@ def imported(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
     for function in value.functions or ():
         yield from asked.location(EVERYTHING, [resource.uri for resource in function.resourceUris or ()])
     for each in value.tables or ():
-        yield from asked.location(EVERYTHING, locations_of(each.sd))
+        yield from asked.location(EVERYTHING, locations_of(asked, each.sd))
         yield from metadata_outside(asked, each, [each.sd and each.sd.location])
     for each in value.partitions or ():
-        yield from asked.location(EVERYTHING, locations_of(each.sd))
+        yield from asked.location(EVERYTHING, locations_of(asked, each.sd))
 
 
 def claim(asked: Asked, value: Any) -> None:

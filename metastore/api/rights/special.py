@@ -332,7 +332,7 @@ def altered_table(asked: Asked, object: Securable, new: Table | None) -> Iterato
         new.owner, new.ownerType = old.owner, old.ownerType
     elif (new.owner, new.ownerType or 1) != (old.owner, old.ownerType or 1):
         yield Action.GRANT, object._replace(granting="ALL")
-    yield from asked.location(object, locations_of(new.sd), *locations_of(old.sd))
+    yield from asked.location(object, locations_of(asked, new.sd), *locations_of(asked, old.sd))
     before = [(old.parameters or {}).get(key) for key in ("metadata_location", "previous_metadata_location")]
     directories = [each.rpartition("/")[0] for each in before if each and "/" in each]
     yield from metadata_outside(asked, new, [_location(new.sd), *directories])
@@ -430,7 +430,7 @@ def new_partitions(asked: Asked, need: Need, arguments: Any) -> Iterator[Require
         catalogs = catalogs or [row.get("cat")]  # all are added in the catalog of the first
         object = table_object(row.values[0], row.values[1], catalogs[0])
         yield Action.INSERT, object
-        places = [each for each in _partition_locations(row.get("new")) if each]
+        places = [each for each in _partition_locations(asked, row.get("new")) if each]
         if places and object not in bases:
             table = _table(asked, object)
             bases[object] = None if table is None else _location(table.sd)
@@ -455,8 +455,8 @@ def partition_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requi
         old = _partition(asked, object, values)
         before = None if old is None else _location(old.sd)
         yield from asked.directories(Action.WRITE, object, [before])
-        usual = () if old is None else _places_of(old.sd, old.parameters)
-        yield from asked.location(object, _places_of(new.sd, new.parameters), *usual)
+        usual = () if old is None else _places_of(asked, old.sd, old.parameters)
+        yield from asked.location(object, _places_of(asked, new.sd, new.parameters), *usual)
         wanted = (new.parameters or {}).get("commit")
         if wanted is not None and old is not None and wanted.lower() != _flag(old):
             yield Action.COMMIT, object
@@ -473,38 +473,51 @@ def _flag(partition: Partition) -> str:
     return (partition.parameters or {}).get("commit", "true").lower()
 
 
-def _partition_locations(value: Any) -> Iterable[str | None]:
+def _partition_locations(asked: Asked, value: Any) -> Iterable[str | None]:
     """The locations of a partition, or of all in a specification of partitions."""
     if value is None:
         return
     if isinstance(value, Partition):
-        yield from _places_of(value.sd, value.parameters)
+        yield from _places_of(asked, value.sd, value.parameters)
         return
     yield value.rootPath
     if value.sharedSDPartitionSpec is not None:
         shared = value.sharedSDPartitionSpec
         base = _location(shared.sd)
         yield base
+        yield from _skewed_outside(asked, shared.sd)
         for each in shared.partitions or ():
             yield f"{base}{each.relativePath}" if base and each.relativePath else None
-            yield from _places_of(None, each.parameters)
+            yield from _places_of(asked, None, each.parameters)
     for each in (value.partitionList and value.partitionList.partitions) or ():
-        yield from _places_of(each.sd, each.parameters)
+        yield from _places_of(asked, each.sd, each.parameters)
 
 
-def _places_of(descriptor: StorageDescriptor | None, parameters: Mapping[str, str] | None) -> list[str | None]:
+def _places_of(
+    asked: Asked, descriptor: StorageDescriptor | None, parameters: Mapping[str, str] | None
+) -> list[str | None]:
     """The places of a partition: its location, and where it lay before Hive archived it, which goes with it too."""
-    return [_location(descriptor), (parameters or {}).get("original_location")]
+    places = [_location(descriptor), (parameters or {}).get("original_location")]
+    return [*places, *_skewed_outside(asked, descriptor)]
 
 
 def _location(descriptor: StorageDescriptor | None) -> str | None:
     return None if descriptor is None else descriptor.location
 
 
-def locations_of(descriptor: StorageDescriptor | None) -> list[str | None]:
+def locations_of(asked: Asked, descriptor: StorageDescriptor | None) -> list[str | None]:
     """The places of a table: its location, and the one that Spark reads a table of its own sources from."""
     serde = descriptor and descriptor.serdeInfo
-    return [_location(descriptor), ((serde and serde.parameters) or {}).get("path")]
+    places = [_location(descriptor), ((serde and serde.parameters) or {}).get("path")]
+    return [*places, *_skewed_outside(asked, descriptor)]
+
+
+def _skewed_outside(asked: Asked, descriptor: StorageDescriptor | None) -> list[str]:
+    """Where Hive reads the rows of frequent values, unless that is below the location."""
+    skewed = descriptor and descriptor.skewedInfo
+    base = _location(descriptor)
+    places = ((skewed and skewed.skewedColValueLocationMaps) or {}).values()
+    return [each for each in places if each and not asked.places.lies_within(each, base)]
 
 
 def _table(asked: Asked, object: Securable) -> Table | None:

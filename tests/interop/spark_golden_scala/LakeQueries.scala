@@ -7,5 +7,5 @@ class LakeQueries extends SQLQueryTestSuite {
   override def ignoreList: Set[String] = super.ignoreList + "analyzer_test"
 
   /** Each file once: how Spark compiles its queries has nothing to do with the catalog. */
-  override def getSparkConfigDimensions(comments: Array[String]): Seq[Seq[(String, String)]] = Nil
+  override def getSparkConfigDimensions(comments: Array[String]): Seq[Seq[(String, String)]] = Seq(Nil)
 }
