@@ -67,7 +67,7 @@ public final class ParserClass {
         for (Class<?> each : interfaces) {
             for (Method method : each.getMethods()) {
                 if (!Modifier.isStatic(method.getModifiers()) && !method.isBridge()) {
-                    found.putIfAbsent(method.getName() + parameters(method), method);
+                    found.merge(method.getName() + parameters(method), method, ParserClass::narrower);
                 }
             }
         }
@@ -81,6 +81,11 @@ public final class ParserClass {
         } catch (CompileException | ClassNotFoundException error) {
             throw new IllegalStateException("no parser can be made like " + parser.getName(), error);
         }
+    }
+
+    /** Of two declarations of a method the one that promises more of what it returns. */
+    private static Method narrower(Method one, Method other) {
+        return one.getReturnType().isAssignableFrom(other.getReturnType()) ? other : one;
     }
 
     private static String source(Set<Class<?>> interfaces, List<Method> methods) {
