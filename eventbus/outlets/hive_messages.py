@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+from thrift.Thrift import TApplicationException
+
 from lake.protocol.clock import as_hive_seconds
 from lake.protocol.codec.json_protocol import to_json
 from lake.protocol.events.types import Event, EventType
@@ -29,6 +31,12 @@ from lake.protocol.hive import (
 from lake.protocol.struct import Struct
 
 FORMAT = "json-0.2"
+
+MAX_BYTES = 16 << 20
+"""Size limit of the messages in one reply. A single bigger message is returned all the same."""
+
+HIDDEN = "HIDDEN"
+"""The type of a notification of which only number and time are shown."""
 
 _CONSTRAINTS: dict[str, tuple[str, str, type[Struct]]] = {
     "primaryKeys": ("ADD_PRIMARYKEY", "primaryKeyListJson", SQLPrimaryKey),
@@ -61,6 +69,25 @@ HIVE_TYPES: Mapping[EventType, tuple[str, ...]] = {
     EventType.DROP_CONSTRAINT: ("DROP_CONSTRAINT",),
 }
 """Hive's event types for the notifications of our events. Events without notifications are not in it."""
+
+
+def without_content(number: int | None, time: int | None, format: str | None) -> NotificationEvent:
+    """What is left of a notification that the reader may not see: Hive's clients stop at a gap in the numbers."""
+    return NotificationEvent(eventId=number, eventTime=time, eventType=HIDDEN, message="{}", messageFormat=format)
+
+
+def check_kept(after: int, last: int, trimmed: int, *, filtered: bool) -> None:
+    """Raises TApplicationException if notifications after a number were trimmed and the client could not see the gap.
+
+    `last`, `trimmed`: the highest number, and the highest that is no longer kept. `filtered`: whether the client left
+    some out itself.
+    """
+    if after < trimmed and (filtered or last == trimmed):
+        raise TApplicationException(
+            TApplicationException.INTERNAL_ERROR,
+            f"the notifications after {after} are no longer kept, the oldest is {trimmed + 1}."
+            f" Read the current state of the tables, then go on after {trimmed}",
+        )
 
 
 def notifications(event: Event, after: int = 0) -> Iterator[NotificationEvent]:

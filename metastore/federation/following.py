@@ -21,6 +21,7 @@ from typing import NamedTuple
 import structlog
 from thrift.Thrift import TApplicationException
 
+from eventbus.outlets.hive_messages import HIDDEN
 from lake.protocol.codec import binary
 from lake.protocol.hive import MetaException, NotificationEvent, NotificationEventRequest
 from lake.protocol.struct import ExceptionStruct
@@ -227,7 +228,7 @@ class Following:
         self, mapping: Mapping, backend: str, known: Followed, last: int, batch: "_Batch", *, records: bool, names: str
     ) -> bool | None:
         rows = _rows(batch, mapping, backend)
-        hidden = sum(row.type == messages.HIDDEN for row in rows)
+        hidden = sum(row.type == HIDDEN for row in rows)
         trouble = None
         if hidden:
             trouble = f"{_HIDES} from {follower(mapping, backend) or 'the front'}, as whom the front follows it"
@@ -370,7 +371,7 @@ def follower(mapping: Mapping, backend: str) -> str | None:
 def _mark(numbered: "_Event") -> bytes:
     """By what an event is known again. Its message is not part of it: lake metastores write it when it is read."""
     number, event = numbered
-    what = b"" if event.eventType == messages.HIDDEN else _digest(event.eventType, event.dbName, event.tableName)
+    what = b"" if event.eventType == HIDDEN else _digest(event.eventType, event.dbName, event.tableName)
     return _digest(number, event.eventTime) + what
 
 

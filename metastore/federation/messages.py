@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from eventbus.outlets.hive_messages import HIDDEN
 from lake.protocol.codec import binary, json_transcoding
 from lake.protocol.hive import (
     ColumnStatistics,
@@ -36,9 +37,6 @@ from metastore.federation.names import normal
 
 COMPRESSED = "gzip(json-2.0)"
 PLAIN = frozenset({None, "", "json-0.2", "json-2.0"})
-
-HIDDEN = "HIDDEN"
-"""The type of an event of which only its number and time are shown, as lake metastores have it."""
 
 OF_TRANSACTIONS = frozenset({"OPEN_TXN", "COMMIT_TXN", "ABORT_TXN"})
 """Types of events that name no database, and yet are about what the front shows."""

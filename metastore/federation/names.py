@@ -9,7 +9,8 @@ DEFAULT_CATALOG = "hive"
 """The catalog that clients mean who name none."""
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+"""Control characters, which no name has."""
 
 
 class Name(NamedTuple):
@@ -50,7 +51,7 @@ def check_text(name: str) -> str:
 
     Metastores in Java take some of them away at a name's ends. To the front it would be the name of another database.
     """
-    if _CONTROL.search(name):
+    if CONTROL.search(name):
         raise MetaException(f"{name!r} is no name: it has a control character")
     return name
 

@@ -13,6 +13,8 @@ from typing import NamedTuple, TypeVar
 import structlog
 from thrift.Thrift import TApplicationException
 
+from eventbus.outlets import hive_messages
+from eventbus.outlets.hive_messages import HIDDEN
 from lake.protocol.codec import binary
 from lake.protocol.hive import (
     MetaException,
@@ -35,9 +37,6 @@ from metastore.store.federation import merged_log
 from metastore.store.federation.merged_log import About, Count, Event
 
 T = TypeVar("T")
-
-MAX_BYTES = 16 << 20
-"""Size limit of the messages in one reply. A single bigger message is returned all the same."""
 
 FRESH_SECONDS = 2.0
 """How long a call waits for what is new in the backends' logs; what comes later is in later answers."""
@@ -70,7 +69,7 @@ class _Filter(NamedTuple):
     def takes(self, event: NotificationEvent) -> bool:
         if event.eventType in self.skipped or (self.only and event.eventType not in self.only):
             return False
-        if event.eventType == messages.HIDDEN:
+        if event.eventType == HIDDEN:
             return True
         if self.catalog is not None and normal(event.catName or DEFAULT_CATALOG) != self.catalog:
             return False
@@ -131,20 +130,19 @@ class Notifications:
         with self._database.read() as tx:
             now = _state(tx, names)
             filtered = wanted.chooses or wanted.catalog is not None
-            if after < now.trimmed and (filtered or now.last == now.trimmed):
-                raise _gone(after, now.trimmed)
+            hive_messages.check_kept(after, now.last, now.trimmed, filtered=filtered)
             for event in merged_log.read(tx, after, about):
                 if event.body is None and _concerns(event, mapping, about):
                     if found:
                         return found
                     raise _lost(event)
                 shown = _shown(event, mapping)
-                if sees is not None and shown.eventType != messages.HIDDEN and not sees([shown])[0]:
-                    shown = _without_content(event.number, shown.eventTime, shown.messageFormat)
-                if not wanted.takes(shown) or (shown.eventType == messages.HIDDEN and wanted.chooses):
+                if sees is not None and shown.eventType != HIDDEN and not sees([shown])[0]:
+                    shown = hive_messages.without_content(event.number, shown.eventTime, shown.messageFormat)
+                if not wanted.takes(shown) or (shown.eventType == HIDDEN and wanted.chooses):
                     continue
                 size += len(shown.message or "")
-                if found and size > MAX_BYTES:
+                if found and size > hive_messages.MAX_BYTES:
                     return found
                 found.append(shown)
                 if len(found) == limit:
@@ -189,7 +187,7 @@ class Notifications:
                 after = each.eventId or 0
                 if asked.toEventId is not None and after > asked.toEventId:
                     return found
-                found += each.eventType != messages.HIDDEN
+                found += each.eventType != HIDDEN
                 if asked.limit is not None and found >= asked.limit:
                     return max(asked.limit, 0)
             if not events:
@@ -321,22 +319,18 @@ def _concerns(event: Event, mapping: Mapping, about: About | None) -> bool:
 def _shown(event: Event, mapping: Mapping) -> NotificationEvent:
     """An event as the front shows it; of one that has no name there by now only number and time."""
     if event.body is None:
-        return _without_content(event.number, 0, None)
+        return hive_messages.without_content(event.number, 0, None)
     kept = binary.decode_preserving(NotificationEvent, zlib.decompress(event.body))
     if event.backend in mapping.backends:
         try:
             return messages.to_front(kept, mapping, event.backend).replace(eventId=event.number)
         except (Hidden, messages.NotUnderstood, MetaException):
             pass
-    return _without_content(event.number, kept.eventTime, kept.messageFormat)
-
-
-def _without_content(number: int, at: int | None, form: str | None) -> NotificationEvent:
-    return NotificationEvent(eventId=number, eventTime=at, eventType=messages.HIDDEN, message="{}", messageFormat=form)
+    return hive_messages.without_content(event.number, kept.eventTime, kept.messageFormat)
 
 
 def _is_counted(each: Count, mapping: Mapping, wanted: Name | None) -> bool:
-    if each.type == messages.HIDDEN or each.backend not in mapping.backends:
+    if each.type == HIDDEN or each.backend not in mapping.backends:
         return False
     catalog = mapping.backends[each.backend].backend_catalog
     names = [
@@ -355,12 +349,4 @@ def _lost(event: Event) -> TApplicationException:
         TApplicationException.INTERNAL_ERROR,
         f"events of backend {event.backend} are lost to this log: {event.loss}. Read the current state of its"
         f" databases, then go on after {event.number}",
-    )
-
-
-def _gone(after: int, upto: int) -> TApplicationException:
-    return TApplicationException(
-        TApplicationException.INTERNAL_ERROR,
-        f"the notifications after {after} are no longer kept, the oldest is {upto + 1}."
-        f" Read the current state of the tables, then go on after {upto}",
     )

@@ -27,7 +27,7 @@ from metastore.api.rights.classification import value_at
 from metastore.api.rights.guard import Verdict
 from metastore.api.rights.naming import Requirement
 from metastore.federation import fields, translation
-from metastore.federation.names import Name
+from metastore.federation.names import CONTROL, Name
 from metastore.federation.routing import LOG, Refused
 from metastore.services.access.rights import Kind
 from metastore.services.model import names as given
@@ -55,7 +55,6 @@ _OF_TABLES: dict[type[Struct], tuple[str, str]] = {
 }
 """What comes along with a table and names it once more. It is that of the table that it names itself."""
 
-_NO_TEXT = re.compile(r"[\x00-\x1f\x7f]")
 _NO_DATABASE = re.compile(r"[\x00-\x1f\x7f.@#]")
 
 
@@ -78,7 +77,7 @@ def _check(method: Method, arguments: Struct, needs: Collection[Requirement]) ->
         raise Refused(f"{name} is for administrators of the front: an index names a table that goes with it")
     objects = [each for _, each in needs if each.kind in (Kind.DATABASE, Kind.TABLE)]
     for each in objects:
-        if not each.database or _NO_DATABASE.search(each.database) or _NO_TEXT.search(each.table + (each.column or "")):
+        if not each.database or _NO_DATABASE.search(each.database) or CONTROL.search(each.table + (each.column or "")):
             raise Refused(f"{name} names {each.database!r}, {each.table!r}: that is no name of a database and a table")
     databases = {Name(each.catalog, each.database) for each in objects}
     if rule.extra == "new_database":

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from tests.interop import java, suites
 from tests.support.jvm import SMALL
 
@@ -41,6 +43,14 @@ def jars(version: str) -> list[str]:
         "org.scalatestplus:mockito-5-12_2.13:3.2.19.0",
         "org.mockito:mockito-core:5.12.0",
     ]
+
+
+def program() -> Path:
+    """The `java` of a JDK that Spark's tests run on; without one the test is skipped."""
+    found = java.jdk(17, 24)
+    if found is None:
+        pytest.skip("Spark's tests need a JDK 17 (Debian: apt-get install openjdk-17-jdk-headless)")
+    return found
 
 
 def compile(program: Path, sources: Path, class_path: Sequence[Path], target: Path) -> None:

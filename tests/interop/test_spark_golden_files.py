@@ -14,9 +14,9 @@ import pytest
 from lake.spark import jar
 from lake.spark.configuration import settings
 from lake.spark.jar import EXTENSION_CLASS
-from tests.interop import java, scala_suites, suites
+from tests.interop import scala_suites, suites
 from tests.interop.test_spark_lake_suite import JARS, VERSION
-from tests.spark.session import LINES, ROOT
+from tests.spark.session import ROOT, spark_of
 from tests.support.server import MetastoreServer
 
 SOURCES = Path(__file__).with_name("spark_golden_scala")
@@ -37,8 +37,7 @@ class Suite:
         self.extension = directory / "extension.jar"
         classes = directory / "classes"
         scala_suites.compile(program, SOURCES, jars, classes)
-        (package,) = LINES["3.5"].parents[1].glob("lib/python*/site-packages/pyspark")
-        jar.build(ROOT / "spark_extension/src", package, self.extension)
+        jar.build(ROOT / "spark_extension/src", spark_of("3.5"), self.extension)
         self._jars = [classes, self.extension, *jars]
         self.tests = next(each for each in jars if each.name == f"spark-sql_2.13-{VERSION}-tests.jar")
 
@@ -60,9 +59,7 @@ class Suite:
 
 @pytest.fixture(scope="module")
 def suite(class_path: Callable[..., list[Path]], tmp_path_factory: pytest.TempPathFactory) -> Suite:
-    program = java.jdk(17, 24)
-    if program is None:
-        pytest.skip("Spark's tests need a JDK 17 (Debian: apt-get install openjdk-17-jdk-headless)")
+    program = scala_suites.program()
     jars = class_path(*JARS, exclusions=scala_suites.NOT_THESE)
     return Suite(program, jars, tmp_path_factory.mktemp("spark-golden-files"))
 

@@ -14,8 +14,8 @@ import pytest
 
 from lake.spark import jar
 from lake.spark.configuration import settings
-from tests.interop import java, scala_suites, suites
-from tests.spark.session import LINES, ROOT
+from tests.interop import scala_suites, suites
+from tests.spark.session import ROOT, spark_of
 from tests.support.server import MetastoreServer
 
 VERSION = "4.2.0"
@@ -95,8 +95,7 @@ class Suite:
         self._outcomes: dict[str, dict[str, list[suites.Outcome]]] = {}
         self._classes, self._extension = directory / "classes", directory / "extension.jar"
         scala_suites.compile(program, SOURCES, jars, self._classes)
-        (package,) = LINES["3.5"].parents[1].glob("lib/python*/site-packages/pyspark")
-        jar.build(ROOT / "spark_extension/src", package, self._extension)
+        jar.build(ROOT / "spark_extension/src", spark_of("3.5"), self._extension)
 
     def outcomes(self, name: str) -> list[suites.Outcome]:
         """What became of the tests of a class."""
@@ -135,9 +134,7 @@ class Suite:
 def suite(
     class_path: Callable[..., list[Path]], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Suite:
-    program = java.jdk(17, 24)
-    if program is None:
-        pytest.skip("Spark's tests need a JDK 17 (Debian: apt-get install openjdk-17-jdk-headless)")
+    program = scala_suites.program()
     jars = class_path(*JARS, exclusions=scala_suites.NOT_THESE)
     items = [each for each in request.session.items if each.path == request.path and hasattr(each, "callspec")]
     wanted = [each.callspec.params["name"] for each in items]

@@ -153,9 +153,7 @@ def _site(settings: dict[str, str]) -> str:
 def suite(
     class_path: Callable[..., list[Path]], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Suite]:
-    program = java.jdk(17, 24)
-    if program is None:
-        pytest.skip("Spark's tests need a JDK 17 (Debian: apt-get install openjdk-17-jdk-headless)")
+    program = scala_suites.program()
     jars = class_path(*JARS, exclusions=scala_suites.NOT_THESE)
     items = [each for each in request.session.items if each.path == request.path and isinstance(each, pytest.Function)]
     wanted = [each.callspec.params["name"] for each in items]

@@ -5,8 +5,6 @@ from collections.abc import Callable, Generator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from thrift.Thrift import TApplicationException
-
 from eventbus.log import log
 from eventbus.log.sequencer import Sequencer
 from eventbus.outlets import hive_messages
@@ -24,12 +22,6 @@ from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
 from metastore.store.partition.partitions import PartitionRow, Selection
 from metastore.store.table.tables import TableRow
-
-MAX_BYTES = 16 << 20
-"""Size limit of the messages in one reply. A single bigger message is returned all the same."""
-
-HIDDEN_EVENT = "HIDDEN"
-"""The type of a notification that the reader may not see."""
 
 _AT_ONCE = 20
 """Events that are read together for a reader who may not see all: a single one may hold 100,000 partitions."""
@@ -91,9 +83,13 @@ class Notifications:
                 for each in hive_messages.notifications(event, after):
                     if each.eventType in skipped or (wanted and each.eventType not in wanted):
                         continue
-                    new = each if sees else _without_content(each)
+                    new = (
+                        each
+                        if sees
+                        else hive_messages.without_content(each.eventId, each.eventTime, each.messageFormat)
+                    )
                     size += len(new.message or "")
-                    if found and size > MAX_BYTES:
+                    if found and size > hive_messages.MAX_BYTES:
                         return found
                     found.append(new)
                     if len(found) == limit:
@@ -257,24 +253,4 @@ class _Conditions(NamedTuple):
 def _check_kept(tx: Transaction, after: int, *, filtered: bool) -> None:
     """Raises TApplicationException if notifications were trimmed and the client could not see the gap."""
     now = log.positions(tx)
-    if after < now.trimmed_notification and (filtered or now.last_notification == now.trimmed_notification):
-        raise _gone(after, now.trimmed_notification)
-
-
-def _without_content(event: NotificationEvent) -> NotificationEvent:
-    """What is left of a notification that the reader may not see."""
-    return NotificationEvent(
-        eventId=event.eventId,
-        eventTime=event.eventTime,
-        eventType=HIDDEN_EVENT,
-        message="{}",
-        messageFormat=event.messageFormat,
-    )
-
-
-def _gone(after: int, upto: int) -> TApplicationException:
-    return TApplicationException(
-        TApplicationException.INTERNAL_ERROR,
-        f"the notifications after {after} are no longer kept, the oldest is {upto + 1}."
-        f" Read the current state of the tables, then go on after {upto}",
-    )
+    hive_messages.check_kept(after, now.last_notification, now.trimmed_notification, filtered=filtered)
