@@ -21,6 +21,7 @@ from lake.protocol.hive import (
     TimestampColumnStatsData,
 )
 from metastore.migration.hive_rows import Row
+from metastore.services.statistics import column_values
 
 _DOUBLES = frozenset({"double", "float"})
 
@@ -95,9 +96,7 @@ def _decimal(text: str | None) -> Decimal | None:
     """A decimal of its text, with the scale that it is written with."""
     if text is None or text == "":
         return None
-    sign, digits, exponent = Number(text).as_tuple()
-    assert isinstance(exponent, int)
-    number = int("".join(map(str, digits))) * (-1 if sign else 1)
-    if exponent > 0:
-        number, exponent = number * 10**exponent, 0
-    return Decimal(scale=-exponent, unscaled=number.to_bytes(number.bit_length() // 8 + 1, signed=True))
+    number = Number(text)
+    whole = Number(f"{number:f}")  # 1E+3 is written as 1000
+    value: Decimal = column_values.bound("decimalStats", whole)
+    return value
