@@ -25,6 +25,7 @@ from lake.protocol.hive import (
     Table,
 )
 from lake.protocol.struct import Struct
+from metastore.services.model import hive_objects
 from metastore.warehouse import WarehouseError
 from metastore.warehouse.locations import Location
 
@@ -37,13 +38,12 @@ _LEFT_OUT = frozenset({
 _NAMES_OF_CATALOGS = frozenset({"catName", "catalogName"})
 _LOCATIONS = frozenset({"location", "locationUri", "managedLocationUri"})
 _SKETCHES = ("bitVectors", "histogram")
-_NO_WRITE_ID = (None, 0, -1)
 
 
 def of_struct(value: Struct) -> Plain:
     """A catalog, database, function, table, partition, constraint, role or membership in the form that is compared."""
     plain = to_plain(value, without=_LEFT_OUT)
-    if plain.get("writeId") in _NO_WRITE_ID:
+    if plain.get("writeId") in hive_objects.WITHOUT_WRITE_ID:
         plain.pop("writeId", None)
     if plain.get("ownerType") == PrincipalType.USER:
         del plain["ownerType"]

@@ -31,10 +31,6 @@ from metastore.store.timeline import instants
 PAST_TIMELINE = "{} has a timeline here: nothing can be brought past it"
 
 
-_NO_WRITE_IDS = (hive_objects.NO_WRITE_ID, -1)
-"""How Hive's rows, and Hive 4's server, say that a partition has none."""
-
-
 class Tables:
     """Keeps tables and partitions as they are elsewhere, in transactions of the caller's."""
 
@@ -158,7 +154,7 @@ class Tables:
                 raise MetaException(f"{row.name} has the partition {name} twice")
             value = hive_objects.partition(each, shared)
             value.dbName, value.tableName, value.catName = owner.dbName, owner.tableName, owner.catName
-            if value.writeId in _NO_WRITE_IDS:
+            if value.writeId in hive_objects.WITHOUT_WRITE_ID:
                 value.writeId = None
             if value.sd is not None and value.sd.location:
                 value.sd.location = self._places.qualified(value.sd.location)

@@ -29,6 +29,9 @@ EXTERNAL = "EXTERNAL_TABLE"
 #: The write id of a table that no transaction wrote: Hive 4 returns it, and doesn't leave the field out.
 NO_WRITE_ID = 0
 
+#: How metastores tell that a table or partition has none: Hive 4's server has -1 for partitions.
+WITHOUT_WRITE_ID = frozenset({None, NO_WRITE_ID, -1})
+
 
 def columns(fields: list[FieldSchema] | None) -> list[FieldSchema]:
     """Columns with lower-case names, as Hive stores them."""
