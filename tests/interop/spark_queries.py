@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from lake.layers.compiler.written import Written
 from lake.layers.errors import BadQuery
 from lake.layers.runner.spark_engine import DEFAULTS
-from tests.lake.layers.spark_steps import DATABASE, REFUSED, Outcome, Relation, Steps, columns_of
+from tests.lake.layers.spark_steps import DATABASE, KEY, REFUSED, Outcome, Relation, Steps, columns_of
 
 MOST_ROWS = 200
 LEFT_OUT = "left out"
@@ -123,7 +123,8 @@ class File:
             if isinstance(found, str):
                 return Outcome(LEFT_OUT, found)
             if found is not None:
-                tables[name] = found._replace(has_key=zlib.crc32(text.encode()) // self._every % 2 == 0)
+                is_keyed = zlib.crc32(text.encode()) // self._every % 2 == 0
+                tables[name] = found._replace(key=KEY if is_keyed else None)
         return self._steps.outcome(text, tables)
 
     def _relation(self, name: str) -> Relation | str | None:

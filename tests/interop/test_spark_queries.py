@@ -10,14 +10,15 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from lake.spark.jar import EXTENSION_CLASS
 from tests.interop.spark_queries import LEFT_OUT, statements
+from tests.lake.layers.in_spark import call
 from tests.lake.layers.spark_examples import counted
-from tests.spark.session import ROOT, SparkSession, require
+from tests.spark.session import SparkSession, require
 
 TESTS = {
     "4": "org.apache.spark:spark-sql_2.13:4.2.0:tests",  # those of 4.3 aren't released
@@ -109,13 +110,9 @@ def outcomes(spark: SparkSession, number: int, rows: Path, texts: list[str]) -> 
     found: list[list[str]] = []
     for begin in range(0, len(texts), AT_ONCE):
         some = texts[begin : begin + AT_ONCE]
-        found += _run(spark, f"spark_queries.outcomes(spark, {number}, {str(rows)!r}, {EVERY}, {some!r})")
+        found += call(
+            spark, "tests.interop.spark_queries", f"outcomes(spark, {number}, {str(rows)!r}, {EVERY}, {some!r})"
+        )
     if texts:
-        _run(spark, f"spark_queries.close({number})")
+        call(spark, "tests.interop.spark_queries", f"close({number})")
     return found
-
-
-def _run(spark: SparkSession, expression: str) -> Any:
-    return spark.python(
-        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.interop import spark_queries\nresult = {expression}"
-    )

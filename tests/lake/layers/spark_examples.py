@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.lake.layers.spark_steps import FAILS, Outcome, Relation, Steps, texts
+from tests.lake.layers.spark_steps import FAILS, KEY, Outcome, Relation, Steps, texts
 
 LITERALS = "literals"
 _EXAMPLE = re.compile(r"^ *> (.*?);\s*$", re.MULTILINE | re.DOTALL)
@@ -81,12 +81,10 @@ def outcome_of(steps: Steps, text: str) -> tuple[str, Outcome]:
         query, literals = _with_columns(session, text)
         for with_nulls in (True, False):
             try:
-                table = steps.number(
-                    LITERALS, session.sql(_literal_rows(literals, with_nulls=with_nulls)), has_key=True
-                )
+                table = steps.number(LITERALS, session.sql(_literal_rows(literals, with_nulls=with_nulls)), key=KEY)
             except _ERRORS:  # a literal has a type that no table has
                 query, literals = f"{text} FROM {LITERALS}", {}
-                table = steps.number(LITERALS, session.sql(_literal_rows({}, with_nulls=False)), has_key=True)
+                table = steps.number(LITERALS, session.sql(_literal_rows({}, with_nulls=False)), key=KEY)
             tables = {LITERALS: table}
             outcome = steps.outcome(query, tables)
             if outcome.kind != FAILS or not literals:
@@ -111,7 +109,7 @@ def _with_tables(steps: Steps, text: str) -> tuple[str, dict[str, Relation]]:
         name = f"inline_{len(tables)}"
         alias = f"{found['alias']}{found['columns']}"
         rows = steps.sides["after"].sql(f"SELECT * FROM VALUES {found['rows']} AS {alias}")
-        tables[name] = steps.number(name, rows, has_key=len(text) % 2 == 0)
+        tables[name] = steps.number(name, rows, key=KEY if len(text) % 2 == 0 else None)
         return f"{name} AS {found['alias']}"
 
     return _INLINE.sub(table, text), tables

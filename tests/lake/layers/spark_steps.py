@@ -55,30 +55,33 @@ class Outcome(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """A table: its columns with their types, by names in lower case, and the global view that has its rows."""
+    """A table: its columns with their types, by names in lower case, the global view that has its rows, and its key.
+
+    The key is `KEY`, which queries don't see, one of its columns, or None.
+    """
 
     types: Mapping[str, str]
     view: str
-    has_key: bool
+    key: str | None
 
     def table(self, name: str) -> Table:
-        key = (KEY,) if self.has_key else None
+        key = None if self.key is None else (self.key,)
         return Table(f"{DATABASE}.{name}", tuple(self.types), key, frozenset(key or ()))
 
     @property
     def stored(self) -> dict[str, str]:
         """The columns that the table has, with those that queries don't see."""
-        return {**self.types, **({KEY: "bigint"} if self.has_key else {})}
+        return {**self.types, **({KEY: "bigint"} if self.key == KEY else {})}
 
     def rows(self, where: str) -> str:
         """A query of some of its rows."""
         columns = ", ".join(f"`{each}`" for each in self.types)
-        key = f", {KEYED} AS {KEY}" if self.has_key else ""
+        key = f", {KEYED} AS {KEY}" if self.key == KEY else ""
         return f"SELECT {columns}{key} FROM global_temp.{self.view} WHERE {where}"
 
     def visible(self, where: str, view: str) -> str:
         """The same of another view, as queries see the table."""
-        return self._replace(view=view, has_key=False).rows(where)
+        return self._replace(view=view, key=None).rows(where)
 
 
 class _Engine(SparkEngine):
@@ -123,15 +126,18 @@ class Steps:
         self._backwards: set[str] = set()
         self._used = 0
 
-    def number(self, name: str, rows: DataFrame, *, has_key: bool = False) -> Relation:
-        """Makes rows, which are computed now, those of a table. Their session is any."""
+    def number(self, name: str, rows: DataFrame, *, key: str | None = None) -> Relation:
+        """Makes rows, which are computed now, those of a table. Their session is any.
+
+        A column that is the key has the values that `KEYED` says, since they are counted from 0.
+        """
         lower = [each.lower() for each in columns_of(rows)]
         numbered = rows.toDF(*lower).coalesce(1).withColumn(NUMBER, sf.monotonically_increasing_id())
         view = f"rows_of_{name}"
         numbered.localCheckpoint(eager=True).createOrReplaceGlobalTempView(view)
         self._views.add(view)
         self._backwards.discard(view)
-        return Relation(dict(zip(lower, types_of(rows), strict=True)), view, has_key)
+        return Relation(dict(zip(lower, types_of(rows), strict=True)), view, key)
 
     def outcome(self, text: str, tables: Mapping[str, Relation]) -> Outcome:
         """What becomes of a query over tables as a layer."""

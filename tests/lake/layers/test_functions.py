@@ -1,11 +1,11 @@
 """The examples that Spark has of its functions, each as a layer: what Spark answers, or refused with the reason."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import pytest
 
-from tests.spark.session import ROOT, SparkSession
+from tests.lake.layers.in_spark import call
+from tests.spark.session import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -33,21 +33,13 @@ def test_examples_of_functions(
     hinting_session: Callable[[str], SparkSession], line: str, part: int, parts: int
 ) -> None:
     spark = hinting_session(line)
-    names: list[str] = run(spark, f"spark_examples.functions(spark, {part}, {parts})")
+    names: list[str] = call(spark, "tests.lake.layers.spark_examples", f"functions(spark, {part}, {parts})")
     found: list[list[str]] = []
     for some in batched(names, AT_ONCE):
-        found += run(spark, f"spark_examples.outcomes(spark, {some!r})")
+        found += call(spark, "tests.lake.layers.spark_examples", f"outcomes(spark, {some!r})")
     print(*map(" | ".join, found), sep="\n")  # beside a failure
     assert not [each for each in found if each[2] == "wrong"]
     assert sum(each[2] == "equal" for each in found) > len(found) // 2, "most are computed, and not refused"
-
-
-def run(spark: SparkSession, expression: str) -> Any:
-    """What an expression over `spark_examples` has as its value in Spark's process."""
-    return spark.python(
-        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.lake.layers import spark_examples\n"
-        f"result = {expression}"
-    )
 
 
 def batched(names: Sequence[str], count: int) -> Iterator[Sequence[str]]:
