@@ -10,6 +10,7 @@ Operators compare by identity: two references to one table are two operators.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -116,16 +117,29 @@ class UnionAll(Operator):
         return self.branches
 
 
+class Merge(NamedTuple):
+    """That an aggregate's values over two bags of rows give that over both.
+
+    `function` is count, sum, min or max; sums are exact. `argument` is what it is over, None for a count of rows.
+    `type` is Spark's name of its type.
+    """
+
+    function: str
+    argument: exp.Expr | None
+    type: str
+
+
 @dataclass(frozen=True, eq=False)
 class Aggregate(Operator):
     """One row per group of rows that have the same values in `groups`. Without groups, one row for all.
 
-    Without aggregates it is DISTINCT.
+    Without aggregates it is DISTINCT. `merges`: by column, those of the aggregates that can be merged.
     """
 
     input: Operator
     groups: tuple[str, ...]
     aggregates: Mapping[str, exp.Expr]
+    merges: Mapping[str, Merge] = field(default_factory=dict, kw_only=True)
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

@@ -16,6 +16,7 @@ from lake.layers.compiler.algebra import (
     Filter,
     Join,
     JoinKind,
+    Merge,
     Opaque,
     Operator,
     Project,
@@ -146,10 +147,19 @@ class Builder:
         if tree["computed"]:
             inner = _extended(inner, {column: value_of(value) for column, value in tree["computed"]})
         groups = tuple(tree["groups"])
+        if any(_has_map(self._types[each]) for each in groups):
+            raise BadQuery("GROUP BY a map: which groups a change touches can't be said, group by to_json of it")
         aggregates = {column: value_of(value) for column, value in tree["aggregates"]}
+        merges = {
+            column: Merge(
+                value["merge"], value_of(value["argument"]) if "argument" in value else None, self._types[column]
+            )
+            for column, value in tree["aggregates"]
+            if "merge" in value
+        }
         non_null = inner.non_null & frozenset(groups)
         key = tuple(dict.fromkeys(tree["key"]))
-        made = Aggregate((*groups, *aggregates), key, inner, groups, aggregates, non_null=non_null)
+        made = Aggregate((*groups, *aggregates), key, inner, groups, aggregates, non_null=non_null, merges=merges)
         return self._projected(made, tree["results"])
 
     def _window(self, tree: Tree) -> Operator:
@@ -287,6 +297,11 @@ class Builder:
 def numbered(built: Built, types: dict[str, str]) -> Built:
     """A query whose rows nothing tells apart, with equal rows numbered. The number and the values are the key."""
     columns = tuple(dict.fromkeys(column for _, column in built.outputs))
+    for output, column in built.outputs:
+        if _has_map(types[column]):
+            raise BadQuery(
+                f"nothing tells the rows apart, and {output} is a map, which isn't compared: select a key, too"
+            )
     bag = Project(columns, None, built.operator, {name: exp.column(name) for name in columns})
     order = exp.Order(expressions=[exp.Ordered(this=exp.column(columns[0]), nulls_first=True)])
     number = exp.Window(
@@ -295,6 +310,10 @@ def numbered(built: Built, types: dict[str, str]) -> Built:
     types["copy_0"] = "int"
     made = Window((*columns, "copy_0"), (*columns, "copy_0"), bag, columns, {"copy_0": number})
     return Built(made, built.outputs)
+
+
+def _has_map(kind: str) -> bool:
+    return "map<" in kind.lower()
 
 
 def _branches(tree: Tree) -> list[tuple[Tree, Sequence[str]]]:

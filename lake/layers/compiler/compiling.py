@@ -83,7 +83,7 @@ class Compiled:
         if self.kind == "full":
             recomputed(self.layer, deltas, f"`{self.name}`")
         else:
-            refresh(self.layer, deltas, f"`{self.name}`")
+            refresh(self.layer, deltas, f"`{self.name}`", merge=True)
         return [(each.name, _shown(each)) for each in deltas.steps]
 
     @property
@@ -155,7 +155,7 @@ def _compiled(
     tables = {name: table for name, (table, _) in read.items()}
     conditions = [value_of(each) for each in answer["conditions"]]
     built, layer, checks, row_keys = _as_stored(node, Builder(tables, types).built(answer), types, conditions, stored)
-    kind, reasons = how(built.operator)
+    kind, reasons = how(built.operator, layer.mergeable)
     if node.policy is RefreshPolicy.FULL:
         kind, reasons = "full", [f"{REFRESH_POLICY} is full", *reasons]
     elif node.policy is RefreshPolicy.INCREMENTAL_STRICT and kind == "full":
@@ -196,7 +196,9 @@ def _layer(
         types[FAILED] = "string"
     else:
         made, checks = checked(built, node.expectations, conditions)
-    return layer_of(node.name, made, types, node.partitions, declared, stored), checks
+    layer = layer_of(node.name, made, types, node.partitions, declared, stored)
+    # Expectations are of all rows that are computed.
+    return dataclasses.replace(layer, mergeable=None) if node.expectations else layer, checks
 
 
 def _request(

@@ -73,7 +73,8 @@ class Step(NamedTuple):
     Expressions of users are handles in the query. `restriction` lets who runs it read less of a table; the query says
     the same. `over`: the relation of which this has the columns, with other rows for some: where less of this is read,
     less of that is. `observed`: aggregates over all of its rows, with names, that are wanted beside them. `whole`: what
-    is computed as a whole; the query only names its relations then.
+    is computed as a whole; the query only names its relations then. `only_if`: a step before it; where that has no
+    rows, this isn't run, or `otherwise` in its place. That is how it mostly is.
     """
 
     name: str
@@ -83,6 +84,8 @@ class Step(NamedTuple):
     over: str | None = None
     observed: tuple[exp.Alias, ...] = ()
     whole: Whole | None = None
+    only_if: str | None = None
+    otherwise: exp.Query | None = None
 
 
 class Relations(NamedTuple):
@@ -167,6 +170,15 @@ class Deltas:
         """Makes a step."""
         made = f"{self._prefix}_{len(self.steps)}_{name}"
         self.steps.append(Step(made, query, keep, restriction, over))
+        return made
+
+    def grouped_again(self, operator: Aggregate, groups: str, otherwise: exp.Query) -> str:
+        """The step with the rows of some groups now, which a step lists. `otherwise`: the same, where it lists none."""
+        begin = len(self.steps)
+        among = Among(groups, tuple((name, name) for name in operator.groups)) if operator.groups else None
+        made = self._aggregate(operator, self.rows(operator.input, Side.AFTER, among))
+        self.steps[begin:] = [each._replace(only_if=groups) for each in self.steps[begin:]]
+        self.steps[-1] = self.steps[-1]._replace(otherwise=otherwise)
         return made
 
     def rows_computed(self, operator: Operator, *, whole: bool) -> str | None:
@@ -352,7 +364,7 @@ class Deltas:
             same = self.rows(operator.left, Side.AFTER, among)
             new = self.delta(operator.left, Side.AFTER)
             parts.append(_unlike(operator.left, same, new))
-        made = self.add("left", _union_of(parts), keep=True)
+        made = self.add("left", union_of(parts), keep=True)
         self._made[key] = made
         return made
 
@@ -381,7 +393,7 @@ class Deltas:
             further = self.rows(operator, side, other)
             own = {name: exp.column(name, table="l") for name in operator.columns}
             rest = _semi_join([value.copy() for value in own.values()], further, first, own, kind="ANTI")
-            step = self.add("either", _union_of([select_from(operator.columns, step), rest]))
+            step = self.add("either", union_of([select_from(operator.columns, step), rest]))
         return step
 
     # --- which values may have changed ------------------------------------------------------------------------
@@ -445,7 +457,7 @@ class Deltas:
         return self.add("explode", query)
 
     def _union(self, operator: UnionAll, steps: Sequence[str]) -> str:
-        return self.add("union", _union_of([select_from(operator.columns, each) for each in steps]))
+        return self.add("union", union_of([select_from(operator.columns, each) for each in steps]))
 
     def _aggregate(self, operator: Aggregate, step: str) -> str:
         if not operator.aggregates:
@@ -534,7 +546,8 @@ def _unlike(operator: Operator, step: str, others: str | None) -> exp.Select:
     return _semi_join(columns, step, Among(others, tuple((name, name) for name in operator.key)), own, kind="ANTI")
 
 
-def _union_of(parts: Sequence[exp.Query]) -> exp.Query:
+def union_of(parts: Sequence[exp.Query]) -> exp.Query:
+    """The rows of several queries, as they are."""
     first, *others = parts
     for each in others:
         first = exp.union(first, each, distinct=False, copy=False)

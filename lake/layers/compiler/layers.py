@@ -9,6 +9,7 @@ from lake.layers.compiler.algebra import Aggregate, Join, JoinKind, Opaque, Oper
 from lake.layers.compiler.building import Built, numbered
 from lake.layers.compiler.deltas import Deltas, Relations, Restriction, Side, relation, select_from
 from lake.layers.compiler.differences import Shape, differences, same_key
+from lake.layers.compiler.merging import Mergeable, changed_groups, mergeable_in, merged_rows
 from lake.layers.errors import BadQuery
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 
@@ -26,7 +27,7 @@ class Layer:
     `outputs`: by the table's column, the operator's. `key`: the columns of the table's primary key, with those of its
     partitions if they belong to it. `row_key`: the text that tells rows apart, over the operator's columns, if the
     table has `ROW_KEY`. `known_by`: the columns that tell rows apart for queries, which may have NULLs. `texts`: the
-    columns that can only be compared as texts.
+    columns that can only be compared as texts. `mergeable`: the aggregate that it is, if its groups can be merged.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Layer:
     row_key: exp.Expr | None
     known_by: tuple[str, ...]
     texts: frozenset[str] = frozenset()
+    mergeable: Mergeable | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -119,7 +121,8 @@ def layer_of(
             key = stored
     texts = frozenset(output for output, column in outputs.items() if "map<" in types.get(column, "").lower())
     known_by = named if is_plain and (declared or row_key is not None) else key
-    return Layer(name, built.operator, outputs, key, row_key, known_by, texts)
+    merging = mergeable_in(built.operator, [*outputs.values()], operator_key, types)
+    return Layer(name, built.operator, outputs, key, row_key, known_by, texts, merging)
 
 
 def _checked_outputs(built: Built) -> dict[str, str]:
@@ -136,12 +139,14 @@ def _checked_outputs(built: Built) -> dict[str, str]:
     return outputs
 
 
-def refresh(layer: Layer, deltas: Deltas, stored: str) -> str | None:
+def refresh(layer: Layer, deltas: Deltas, stored: str, *, merge: bool) -> str | None:
     """The step with the changes of a layer's table, from those of its sources; None if none can have changed.
 
-    `stored` is the relation of the table's rows, which are the query's answer before. The changes are its columns and
-    `_change_type`. They are net: no row of them is as it was.
+    `stored` is the relation of the table's rows. The changes are its columns and `_change_type`. They are net: no row
+    of them is as it was. `merge`: the rows are the query's answer before, so that its groups can be merged.
     """
+    if merge and layer.mergeable is not None:
+        return _merged(layer, layer.mergeable, deltas, stored)
     operator = layer.operator
     names = sorted(_columns_in(layer.key_expressions()))
     keys = deltas.touched(operator, names, layer.key_expressions(), keep=True)
@@ -149,11 +154,33 @@ def refresh(layer: Layer, deltas: Deltas, stored: str) -> str | None:
     if keys is None or rows is None:
         return None
     new = deltas.add("new", select_from(layer.expressions(), rows))
+    return _differences(layer, deltas, _stored(layer, deltas, stored, keys), new)
+
+
+def _merged(layer: Layer, mergeable: Mergeable, deltas: Deltas, stored: str) -> str | None:
+    """The same, by merging what came and went with the stored rows of the groups."""
+    changed = changed_groups(deltas, mergeable)
+    if changed is None:
+        return None
+    of_key = {name: exp.column(mergeable.columns[name]) for name in sorted(_columns_in(layer.key_expressions()))}
+    named = changed
+    if of_key:
+        named = deltas.add("named", select_from([exp.alias_(own, name) for name, own in of_key.items()], changed))
+    keys = deltas.add("touched", select_from(layer.key_expressions(), named).distinct(copy=False), keep=True)
+    old = _stored(layer, deltas, stored, keys)
+    own = [exp.alias_(exp.column(name, quoted=True), mergeable.columns[each]) for name, each in layer.outputs.items()]
+    rows = merged_rows(deltas, mergeable, changed, deltas.add("groups_stored", select_from(own, old)))
+    renamed = [exp.alias_(exp.column(own), name) for name, own in mergeable.columns.items()]
+    new = deltas.add("new", select_from(layer.expressions(), deltas.add("named", select_from(renamed, rows))))
+    return _differences(layer, deltas, old, new)
+
+
+def _stored(layer: Layer, deltas: Deltas, stored: str, keys: str) -> str:
+    """The step with the rows of a layer's table that have keys which another step lists."""
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
     join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=same_key(layer.key))
     same = Restriction(stored, keys, tuple((name, name) for name in layer.key))
-    old = deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False), restriction=same)
-    return _differences(layer, deltas, old, new)
+    return deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False), restriction=same)
 
 
 def recomputed(layer: Layer, deltas: Deltas, stored: str) -> str:
@@ -229,16 +256,16 @@ def _columns_in(expressions: Sequence[exp.Expr]) -> set[str]:
     return {each.name for value in expressions for each in value.find_all(exp.Column)}
 
 
-def how(operator: Operator) -> tuple[str, list[str]]:
+def how(operator: Operator, mergeable: Mergeable | None = None) -> tuple[str, list[str]]:
     """How increments of a query are computed, `incremental`, `by group` or `full`, and the reasons, those for the
-    whole first."""
+    whole first. `mergeable`: the aggregate that it is, if its groups are merged."""
     whole, reasons, kind = list[str](), list[str](), "incremental"
     for each in walk(operator):
         named = ""
         match each:
             case Opaque(reason=reason):
                 named = reason
-            case Aggregate(groups=()):
+            case Aggregate(groups=()) if mergeable is None or each is not mergeable.aggregate:
                 named = "an aggregate over all rows has one group"
             case Window(partition=()):
                 named = "a window without PARTITION BY is over all rows"
@@ -249,17 +276,19 @@ def how(operator: Operator) -> tuple[str, list[str]]:
             whole.append(named)
         elif isinstance(each, Aggregate | Window) or (isinstance(each, Join) and each.kind is JoinKind.FULL):
             kind = kind if kind == "full" else "by group"
-            reasons.append(_group_reason(each))
+            merges = mergeable is not None and each is mergeable.aggregate
+            reasons.append(_group_reason(each, merges=merges))
     return kind, list(dict.fromkeys([*whole, *reasons]))
 
 
-def _group_reason(operator: Operator) -> str:
+def _group_reason(operator: Operator, *, merges: bool) -> str:
     def plain(names: Sequence[str]) -> str:
         return ", ".join(each.rpartition("_")[0] for each in names)
 
     match operator:
         case Aggregate(aggregates=aggregates, groups=groups):
-            return f"{'groups of' if aggregates else 'distinct values of'} {plain(groups)} that changes touch"
+            of = f"{'groups of' if aggregates else 'distinct values of'} {plain(groups)}" if groups else "one group"
+            return f"{of} that changes touch{', merged with their rows' if merges else ''}"
         case Window(partition=partition):
             return f"partitions of {plain(partition)} that changes touch"
         case Join(equal=equal):

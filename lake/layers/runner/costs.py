@@ -115,6 +115,8 @@ class Sizes:
             return read[name]
 
         def inputs(step: Step) -> float:
+            if step.only_if is not None:  # mostly it isn't run
+                return 0.0
             asked = step.restriction
             found = 0.0
             for table in step.query.find_all(exp.Table):
@@ -124,6 +126,6 @@ class Sizes:
             return found
 
         kept = [each for each in steps if each.keep]
-        lists = {each.restriction.values for each in steps if each.restriction is not None}
+        lists = {each.restriction.values for each in steps if each.restriction is not None and each.only_if is None}
         jobs = len(kept) + len(lists) + 1
         return round(JOB_BYTES * jobs + sum(inputs(each) for each in kept) + size(steps[-1].name if steps else ""))

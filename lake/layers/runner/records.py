@@ -22,6 +22,7 @@ STREAM = "pipeline"
 
 _UNDOING = frozenset({"rollback", "restore"})
 _FIELD = "pipeline"
+_COMPLETE = "complete"
 _PAGE = 50
 _WRITING = ("commit", "deltacommit", "replacecommit")
 SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "savepoint", "publish"})
@@ -57,7 +58,8 @@ class Record:
 
     `definition` is a digest of the layer's query and table. `expected` counts, by expectation, rows that didn't meet it
     among those that were computed. `taken`: what the latest refreshes took, by way. `estimated`: what the two ways of
-    this one would take, None where there was no choice.
+    this one would take, None where there was no choice. `complete`: each row is the query's answer over all that was
+    read. After a replay by another definition, rows that weren't computed again aren't.
     """
 
     project: str
@@ -69,10 +71,13 @@ class Record:
     expected: Mapping[str, int] = field(default_factory=dict)
     taken: Mapping[str, Taken] = field(default_factory=dict)
     estimated: Ways | None = None
+    complete: bool = False
 
     def metadata(self) -> bytes:
         """The instant's metadata."""
-        return json.dumps({"operation": "refresh", _FIELD: asdict(self)}).encode()
+        said = asdict(self)
+        complete = said.pop("complete")  # beside it: 0.1.0 takes no other field for its own
+        return json.dumps({"operation": "refresh", _COMPLETE: complete, _FIELD: said}).encode()
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,8 @@ def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
                 sources = {name: Read(**each) for name, each in given["sources"].items()}
                 taken = {way: Taken(**each) for way, each in given.get("taken", {}).items()}
                 estimated = Ways(**given["estimated"]) if given.get("estimated") else None
-                return Record(**{**given, "sources": sources, "taken": taken, "estimated": estimated})
+                made = {**given, "sources": sources, "taken": taken, "estimated": estimated}
+                return Record(**made, complete=found.get(_COMPLETE) is True)
             except (TypeError, KeyError):
                 raise UserError(
                     f"the layers were refreshed by a later version than this one, {__version__}: run that version"

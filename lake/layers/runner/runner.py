@@ -366,10 +366,15 @@ class _Refresh:
 
         def planned(*, whole: bool, why: str | None = None, ways: Ways | None = None) -> _Plan:
             deltas = Deltas(relations, changed, f"_{plain(made.name)}")
-            step = recomputed(made.layer, deltas, stored) if whole else refresh(made.layer, deltas, stored)
+            if whole:
+                step: str | None = recomputed(made.layer, deltas, stored)
+            else:
+                step = refresh(made.layer, deltas, stored, merge=merge)
             work = sizes.work(deltas.steps) if self._runner.choose and step is not None else 0
             return _Plan(deltas, step, whole, why, ways, work)
 
+        # A replay reads what the table's rows have in them already.
+        merge = made.name not in self._replay and state.record is not None and state.record.complete
         sizes = self._sources.sizes(sum(changed.values()))
         if why is not None or (made.kind == "full" and changed):
             return planned(whole=True, why=why or made.reasons[0])
@@ -511,8 +516,16 @@ class _Refresh:
             result.expected,
             taken,
             result.estimated,
+            self._is_complete(made, state, result),
         )
         self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
+
+    @staticmethod
+    def _is_complete(made: Compiled, state: LayerState, result: LayerResult) -> bool:
+        """Whether each row of a layer is its query's answer, after a refresh."""
+        if result.how == "full" or state.record is None:
+            return True
+        return state.record.complete and state.record.definition == made.definition
 
 
 def _no_rows(_: Writing) -> Completion:

@@ -52,6 +52,7 @@ class SourceRelations:
         self._schemas: dict[str, Schema] = {}
         self._reading = threading.RLock()
         """So that two layers don't read the same relation at a time, each for itself."""
+        self._filled: dict[str, bool] = {}
         self._values: dict[tuple[str, tuple[tuple[str, str], ...]], Sequence[Mapping[str, Any]]] = {}
 
     def rows_at(self, table: str, position: int) -> str:
@@ -108,8 +109,17 @@ class SourceRelations:
     def run(self, steps: Sequence[Step]) -> None:
         """Reads the relations that steps name, and makes the results of the steps relations."""
         for each in steps:
-            self._run(self._restricted(each))
+            if each.only_if is None or self._has_rows(each.only_if):
+                self._run(self._restricted(each))
+            elif each.otherwise is not None:
+                self._run(each._replace(query=each.otherwise, whole=None))
             self._made[each.name] = each
+
+    def _has_rows(self, step: str) -> bool:
+        if step not in self._filled:
+            count = exp.Alias(this=exp.Count(this=exp.Star()), alias="rows")
+            self._filled[step] = self._engine.aggregated(step, [count])["rows"] > 0
+        return self._filled[step]
 
     def _run(self, step: Step) -> None:
         self.bind_names({table.name for table in step.query.find_all(exp.Table)})

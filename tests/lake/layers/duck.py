@@ -99,7 +99,7 @@ class Warehouse:
             if full or layer.name in self._fresh:
                 changes: str | None = recomputed(layer, deltas, stored)
             else:
-                changes = refresh(layer, deltas, stored)
+                changes = refresh(layer, deltas, stored, merge=True)
             relations[layer.name] = relations_after(layer, deltas, stored, changes)
             self._run(deltas.steps)
             found[name] = []

@@ -214,7 +214,7 @@ class Steps:
 
             def computed(deltas: Deltas = deltas, whole: bool = whole, side: str = side) -> DataFrame | None:
                 there = empty if side == "before" else stored
-                step = recomputed(layer, deltas, there) if whole else refresh(layer, deltas, there)
+                step = recomputed(layer, deltas, there) if whole else refresh(layer, deltas, there, merge=True)
                 self.engine.run(deltas.steps)
                 return None if step is None else self.engine.kept(self.engine.session.table(step))
 

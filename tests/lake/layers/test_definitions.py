@@ -385,6 +385,18 @@ def test_queries_that_have_another_answer_each_time_are_refused(query: str) -> N
         built(query)
 
 
+MAPS = {
+    "SELECT map('ts', ts) AS m FROM v": "nothing tells the rows apart, and m is a map",
+    "SELECT map('ts', ts) AS m, count(*) AS n FROM o GROUP BY map('ts', ts)": "GROUP BY a map",
+}
+
+
+@pytest.mark.parametrize("query", MAPS)
+def test_maps_that_would_be_compared_are_refused(query: str) -> None:
+    with pytest.raises(BadQuery, match=MAPS[query]):
+        built(query)
+
+
 UNCHANGING = [
     "SELECT sort_array(collect_list(c)) AS t, size(collect_set(ts)) AS n FROM o",
     "SELECT listagg(c) WITHIN GROUP (ORDER BY c) AS t FROM o",

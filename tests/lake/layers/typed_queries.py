@@ -110,10 +110,7 @@ class Queries:
     def query(self, depth: int) -> Made:
         """A query. A greater depth has more subqueries."""
         makers: list[Callable[[int], Made]] = [
-            self._plain,
-            self._grouped,
-            self._windowed,
-            self._latest,
+            *[self._plain, self._grouped, self._windowed, self._latest] * 2,
             self._distinct,
             self._first,
         ]
@@ -287,7 +284,7 @@ class Queries:
             f"coalesce({self._of(columns, 'flag')}, {number} = 1)",
             f"NOT ({text} <=> 'Oslo')",
         ]
-        if depth > 0 and self.rng.random() < 0.4:
+        if depth > 0 and self.rng.random() < 0.25:
             return self._subquery(columns, depth - 1)
         return self.rng.choice(simple)
 
@@ -465,7 +462,7 @@ def outcomes(spark: SparkSession, seed: int, count: int) -> list[list[str]]:
     steps = Steps(spark)
     session = steps.sides["after"]
     relations = {
-        name: steps.number(name, session.sql(each.values), key="id" if rng.random() < 0.7 else None)
+        name: steps.number(name, session.sql(each.values), key="id" if rng.random() < 0.85 else None)
         for name, each in tables.items()
     }
     queries = Queries(rng, tables)

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -18,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Generator;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.PosExplode;
@@ -34,6 +36,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import scala.Option;
@@ -476,7 +479,7 @@ final class PlanReader {
             ArrayNode results = made.tree.putArray("results");
             for (Object each : Plans.elements(plan.productElement(1))) {
                 NamedExpression item = (NamedExpression) each;
-                Expression value = over(item instanceof Alias ? ((Alias) item).child() : (Expression) item);
+                Expression value = withoutCasts(over(item instanceof Alias ? ((Alias) item).child() : (Expression) item));
                 Attribute column;
                 if (value instanceof Attribute) {
                     column = (Attribute) value;
@@ -488,6 +491,15 @@ final class PlanReader {
                 made.columns.put(item.exprId(), column);
             }
             return made;
+        }
+
+        /** A value without casts to the type that it has. */
+        private static Expression withoutCasts(Expression value) {
+            Expression found = value;
+            while (found instanceof Cast && ((Cast) found).child().dataType().equals(found.dataType())) {
+                found = ((Cast) found).child();
+            }
+            return found;
         }
 
         private void addGroup(Expression group) {
@@ -548,13 +560,44 @@ final class PlanReader {
             Attribute known = aggregates.get(expression.canonicalized());
             if (known == null) {
                 ObjectNode value = reader.value(expression, input.columns);
+                merge((AggregateExpression) expression, value);
                 known = reader.column("aggregate", expression.dataType());
                 aggregated.addArray().add(known.name()).add(value);
                 aggregates.put(expression.canonicalized(), known);
             }
             return known;
         }
+
+        /**
+         * Says of an aggregate whose values over two bags of rows give that over both how they do: by which function.
+         * Sums are exact, or fail: those of floating-point numbers aren't, and without ANSI's rules a sum that is too
+         * large is NULL, or begins again.
+         */
+        private void merge(AggregateExpression expression, ObjectNode value) {
+            Expression function = (Expression) expression.aggregateFunction();
+            List<Expression> arguments = Plans.parts(function);
+            if (expression.isDistinct() || expression.filter().isDefined() || arguments.size() != 1) {
+                return;
+            }
+            Expression argument = arguments.get(0);
+            String name = function.prettyName();
+            String type = expression.dataType().catalogString();
+            boolean isExact = type.equals("bigint") || type.startsWith("decimal(");
+            boolean isCounted = name.equals("count");
+            boolean isSummed = name.equals("sum") && isExact && SQLConf.get().ansiEnabled();
+            boolean isExtreme = (name.equals("min") || name.equals("max")) && ORDERED.matcher(type).matches();
+            if (isCounted || isSummed || isExtreme) {
+                value.put("merge", name);
+                if (!isCounted || !(argument instanceof Literal) || argument.nullable()) {
+                    value.set("argument", reader.value(argument, input.columns));
+                }
+            }
+        }
     }
+
+    /** Types whose values are the same if neither is less, in all that is said of them. */
+    private static final Pattern ORDERED =
+            Pattern.compile("tinyint|smallint|int|bigint|decimal\\(.*|string|boolean|date|timestamp");
 
     /** An expression that is over an operator's columns already. */
     private ObjectNode keptValue(Expression bound) {
