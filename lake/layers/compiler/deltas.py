@@ -10,7 +10,9 @@ of rows that is large enough, and to compute its part of both states:
     UNION ALL       the deltas of all branches
     GROUP BY        the groups that the delta of the input touches, computed before and after; so is DISTINCT
     OVER            the partitions that the delta of the input touches
-    JOIN            the rows of the left that changed, or have partners that changed, joined before and after
+    JOIN            inner: the rows of one side that changed with all of the other, and those of the other side that
+                    changed with the rest of the first; else the rows of the left that changed, or have partners that
+                    changed, joined before and after
     FULL JOIN       all rows with a value of the join's columns that has changed on either side
     others          everything: the whole result before and after
 
@@ -18,7 +20,7 @@ Where only some groups or join values are needed, the steps read nothing else, d
 pushed through all operators that keep its columns.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -38,6 +40,7 @@ from lake.layers.compiler.algebra import (
     UnionAll,
     Window,
     tables_of,
+    walk,
 )
 
 
@@ -114,10 +117,24 @@ class Among:
 class Deltas:
     """Makes the steps of one refresh of one query. `steps` are those that were asked for, in their order."""
 
-    def __init__(self, relations: Mapping[str, Relations], changed: Collection[str], prefix: str) -> None:
-        """`changed`: the tables that may have changed. `prefix`: what names of steps begin with."""
+    def __init__(
+        self,
+        relations: Mapping[str, Relations],
+        changed: Collection[str],
+        prefix: str,
+        *,
+        grown: Collection[str] = (),
+        prunes: Callable[[str, Sequence[str]], bool] = lambda relation, columns: True,
+    ) -> None:
+        """`changed`: the tables that may have changed. `prefix`: what names of steps begin with.
+
+        `grown`: tables of which no row has changed or gone, some have only come. `prunes`: whether less is read of a
+        relation if the values of some of its columns are known.
+        """
         self._relations = relations
         self._changed = frozenset(changed)
+        self._grown = frozenset(grown)
+        self._prunes = prunes
         self._prefix = prefix
         self._made: dict[tuple[object, ...], str | None] = {}
         self.steps: list[Step] = []
@@ -282,6 +299,8 @@ class Deltas:
     def _delta(self, operator: Operator, side: Side) -> str | None:
         match operator:
             case Source():
+                if side is Side.BEFORE and operator.table in self._grown:
+                    return None
                 named = self._relations[operator.table].changed(side)
                 columns = [exp.column(name, quoted=True).as_(mine) for mine, name in operator.stored.items()]
                 return self.add("changed", select_from(columns, named))
@@ -329,29 +348,94 @@ class Deltas:
         assert found is not None
         return found
 
-    def _joined_delta(self, operator: Join, side: Side) -> str:
-        if operator.kind is JoinKind.FULL or operator.left.key is None:
+    def _joined_delta(self, operator: Join, side: Side) -> str | None:
+        left_key, right_key = operator.left.key, operator.right.key
+        both = self.may_change(operator.left) and self.may_change(operator.right)
+        if operator.kind is JoinKind.INNER and not (both and left_key is None and right_key is None):
+            return self._inner_delta(operator, side)
+        if operator.kind is JoinKind.FULL or left_key is None:
             return self._delta_by_value(operator, side)
         left = self._touched_left(operator, side)
+        if left is None:
+            return None
         if not operator.equal:
             return self._join(operator, left, self.rows(operator.right, side))
         key = ("partners", operator)
         if key not in self._made:
             columns = [exp.column(first) for first, _ in operator.equal]
-            both = [select_from(columns, self._touched_left(operator, each)) for each in Side]
-            self._made[key] = self.add("partners", _distinct_of(both), keep=True)
+            touched = [step for each in Side if (step := self._touched_left(operator, each)) is not None]
+            lists = [select_from([each.copy() for each in columns], step) for step in touched]
+            self._made[key] = self.add("partners", _distinct_of(lists), keep=True)
         step = self._made[key]
         assert step is not None
         partners = Among(step, tuple((second, first) for first, second in operator.equal))
         return self._join(operator, left, self.rows(operator.right, side, partners))
 
-    def _touched_left(self, operator: Join, side: Side) -> str:
+    def _inner_delta(self, operator: Join, side: Side) -> str | None:
+        """Rows of one side that changed with all of the other, and the rest of the one with rows that changed there."""
+        is_left = operator.left.key is not None or not self.may_change(operator.left)
+        one, other = (operator.left, operator.right) if is_left else (operator.right, operator.left)
+        both = self.may_change(one) and self.may_change(other)
+        of_other = self._partners(operator, one, other, again=both)
+        of_one = self._partners(operator, other, one, again=False)
+        found = []
+        if (changed := self.delta(one, side)) is not None:
+            found.append((changed, self.rows(other, side, of_other)))
+        if (changed := self.delta(other, side)) is not None:
+            rest = self.rows(one, side, of_one)
+            if (gone := self.delta(one, side)) is not None:
+                rest = self.add("rest", _unlike(one, rest, gone))
+            found.append((rest, changed))
+        steps = [self._join(operator, *(pair if is_left else pair[::-1])) for pair in found]
+        if len(steps) < 2:
+            return steps[0] if steps else None
+        return self.add("joined", union_of([select_from(operator.columns, each) for each in steps]))
+
+    def _partners(self, operator: Join, changed: Operator, read: Operator, *, again: bool) -> Among | None:
+        """What of one side of a join is read for the rows of the other that changed; None for all of it.
+
+        What isn't less to read needs no list of values: the join itself leaves out what has no partner. `again`: the
+        rows that changed are read for something else, too.
+        """
+        if not self.may_change(changed):
+            return None
+        own, others = (0, 1) if changed is operator.left else (1, 0)
+        columns = [pair[others] for pair in operator.equal]
+        is_restricted = bool(columns) and self._reads_less(read, {name: name for name in columns})
+        if (is_restricted or again) and not _is_over_rows(changed):
+            self._keep_delta(changed)
+        if not is_restricted:
+            return None
+        values = self._values(changed, [pair[own] for pair in operator.equal])
+        return Among(values, tuple((pair[others], pair[own]) for pair in operator.equal))
+
+    def _reads_less(self, operator: Operator, columns: Mapping[str, str]) -> bool:
+        """Whether less is read, or computed, of an operator if values of some of its columns are known."""
+        match operator:
+            case Source():
+                stored = [operator.stored[each] for each in columns.values()]
+                return self._prunes(self._relations[operator.table].after, stored)
+            case Filter():
+                return self._reads_less(operator.input, columns)
+            case Project():
+                plain = {name: own for name, each in columns.items() if (own := operator.plain(each)) is not None}
+                return bool(plain) and self._reads_less(operator.input, plain)
+        return True
+
+    def _keep_delta(self, operator: Operator) -> None:
+        """Computes the delta of an operator once for all that read it."""
+        for side in Side:
+            key = ("delta", operator, side)
+            step = self.delta(operator, side)
+            if step is not None and ("kept", *key) not in self._made:
+                self._made[key] = self.add("changed", select_from(operator.columns, step), keep=True)
+                self._made["kept", *key] = step
+
+    def _touched_left(self, operator: Join, side: Side) -> str | None:
         """The rows of a join's left side that changed, and the others that may have partners that changed."""
         key = ("left", operator, side)
         if key in self._made:
-            found = self._made[key]
-            assert found is not None
-            return found
+            return self._made[key]
         parts = []
         if (changed := self.delta(operator.left, side)) is not None:
             parts.append(select_from(operator.left.columns, changed))
@@ -364,9 +448,8 @@ class Deltas:
             same = self.rows(operator.left, Side.AFTER, among)
             new = self.delta(operator.left, Side.AFTER)
             parts.append(_unlike(operator.left, same, new))
-        made = self.add("left", union_of(parts), keep=True)
-        self._made[key] = made
-        return made
+        self._made[key] = self.add("left", union_of(parts), keep=True) if parts else None
+        return self._made[key]
 
     def _delta_by_value(self, operator: Join, side: Side) -> str:
         """All rows of a join with values of its columns that changed on either side; all rows, without such columns."""
@@ -533,6 +616,11 @@ def _semi_join(
     ]
     join = exp.Join(this=relation(among.step, "r"), kind=kind, on=exp.and_(*conditions))
     return select_from(columns, relation(step, "l")).join(join, copy=False)
+
+
+def _is_over_rows(operator: Operator) -> bool:
+    """Whether an operator looks at each row of its tables by itself."""
+    return not any(isinstance(each, Join | Aggregate | Window | Opaque) for each in walk(operator))
 
 
 def _unlike(operator: Operator, step: str, others: str | None) -> exp.Select:

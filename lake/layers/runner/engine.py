@@ -1,7 +1,7 @@
 """What a refresh needs of an engine that computes: Spark, or another that understands the steps."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sqlglot import exp
 
@@ -12,6 +12,13 @@ from lake.layers.definitions.model import Sink
 from lake.layers.runner.pruning import Within
 from lake.tables.keyed_writes import Action
 from lake.tables.lake import LakeTable
+
+
+class Changed(NamedTuple):
+    """How many rows of a table went, and how many came; an update is one of each."""
+
+    old: int
+    new: int
 
 
 class Engine(Analyser, Protocol):
@@ -38,8 +45,8 @@ class Engine(Analyser, Protocol):
     def bind_changes(self, old: str, new: str, lake: LakeTable, after: int, up_to: int) -> None:
         """Makes the rows of a table that changed between two positions relations, as they were and as they are."""
 
-    def changed_rows(self, lake: LakeTable, after: int, up_to: int) -> int:
-        """How many rows of a table changed between two positions; an update counts as two."""
+    def changed_rows(self, lake: LakeTable, after: int, up_to: int) -> Changed:
+        """How many rows of a table changed between two positions."""
 
     def run(self, steps: Sequence[Step]) -> None:
         """Makes the results of steps relations."""

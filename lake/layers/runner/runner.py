@@ -23,7 +23,7 @@ from lake.layers.definitions.model import RefreshPolicy
 from lake.layers.errors import BadDefinition, RefreshLost, first_line
 from lake.layers.runner.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
 from lake.layers.runner.costs import INCREMENT, WHOLE, Taken, Ways
-from lake.layers.runner.engine import Engine
+from lake.layers.runner.engine import Changed, Engine
 from lake.layers.runner.holding import held_partitions, touched_partitions
 from lake.layers.runner.layer_tables import check_table, make_table
 from lake.layers.runner.readiness import Readiness, Turned
@@ -245,7 +245,7 @@ class _Refresh:
         self._moment = Moment(max(moments))
         self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
         self._sources = SourceRelations(engine, self._lakes, self._positions)
-        self._changed: dict[str, int] = {}  # layers that this refresh changes, and how many rows of them
+        self._changed: dict[str, Changed] = {}  # layers that this refresh changes, and how many rows of them
         self._relations: dict[str, Relations] = {}
         self._commits: dict[str, LayerCommit] = {}
 
@@ -350,7 +350,8 @@ class _Refresh:
         self._commit(made, state, result, step if counts else None, self._taken(plan, state, seconds))
         self._hold(made, deltas, step if counts else None)
         if counts:
-            self._changed[made.name] = sum(counts.values())
+            new = counts.get("inserted", 0) + counts.get("updated", 0)
+            self._changed[made.name] = Changed(counts.get("updated", 0) + counts.get("deleted", 0), new)
         return result
 
     def _plan(
@@ -359,13 +360,15 @@ class _Refresh:
         state: LayerState,
         why: str | None,
         relations: Mapping[str, Relations],
-        changed: Mapping[str, int],
+        changed: Mapping[str, Changed],
         stored: str,
     ) -> "_Plan":
         """How a layer is refreshed. `why` it must be computed as a whole; None if its increment does."""
 
         def planned(*, whole: bool, why: str | None = None, ways: Ways | None = None) -> _Plan:
-            deltas = Deltas(relations, changed, f"_{plain(made.name)}")
+            grown = [name for name, each in changed.items() if not each.old]
+            begin = f"_{plain(made.name)}"
+            deltas = Deltas(relations, changed, begin, grown=grown, prunes=self._sources.prunes)
             if whole:
                 step: str | None = recomputed(made.layer, deltas, stored)
             else:
@@ -375,7 +378,7 @@ class _Refresh:
 
         # A replay reads what the table's rows have in them already.
         merge = made.name not in self._replay and state.record is not None and state.record.complete
-        sizes = self._sources.sizes(sum(changed.values()))
+        sizes = self._sources.sizes(sum(sum(each) for each in changed.values()))
         if why is not None or (made.kind == "full" and changed):
             return planned(whole=True, why=why or made.reasons[0])
         increment = planned(whole=False)
@@ -464,7 +467,9 @@ class _Refresh:
     def _has_moved(self, name: str, position: int | None) -> bool:
         return name in self._changed or position is None or position < self._positions[name]
 
-    def _changed_rows(self, made: Compiled, moved: Sequence[str], before: Mapping[str, int | None]) -> dict[str, int]:
+    def _changed_rows(
+        self, made: Compiled, moved: Sequence[str], before: Mapping[str, int | None]
+    ) -> dict[str, Changed]:
         """The tables of which a layer has to look at what has changed, and how many of their rows have."""
         found = {}
         for name in moved:

@@ -10,7 +10,7 @@ from lake.client.lake_types import Schema
 from lake.layers.compiler.deltas import Relations, Restriction, Step, select_from
 from lake.layers.compiler.fixed_values import Fixed
 from lake.layers.runner.costs import Sizes
-from lake.layers.runner.engine import Engine
+from lake.layers.runner.engine import Changed, Engine
 from lake.layers.runner.pruning import MOST_VALUES, Within, prunable, within
 from lake.protocol.formats.partition_names import values_of
 from lake.tables.lake import LakeTable
@@ -45,7 +45,7 @@ class SourceRelations:
         self._states: dict[str, tuple[str, int]] = {}
         self._sides: dict[str, tuple[SourceChange, Relations]] = {}
         self._bound: set[str] = set()
-        self._found: dict[SourceChange, int] = {}
+        self._found: dict[SourceChange, Changed] = {}
         self._partitions: dict[SourceChange, Set[str]] = {}
         self._made: dict[str, Step] = {}
         self._sizes: dict[tuple[str, int], Size] = {}
@@ -69,18 +69,19 @@ class SourceRelations:
         self._sides[found.old] = self._sides[found.new] = (change, found)
         return found
 
-    def changed_rows(self, table: str, after: int) -> int:
-        """How many rows of a table have changed since a position, both states counted; by a compaction, none have."""
+    def changed_rows(self, table: str, after: int) -> Changed:
+        """How many rows of a table have changed since a position; by a compaction, none have."""
         change = SourceChange(table, after, self._positions[table])
         with self._reading:
             if change not in self._found:
                 some = after != change.up_to
-                self._found[change] = self._engine.changed_rows(self._lakes[table], after, change.up_to) if some else 0
+                lake = self._lakes[table]
+                self._found[change] = self._engine.changed_rows(lake, after, change.up_to) if some else Changed(0, 0)
             return self._found[change]
 
     def has_changes(self, table: str, after: int) -> bool:
         """Whether rows of a table have changed since a position."""
-        return self.changed_rows(table, after) > 0
+        return any(self.changed_rows(table, after))
 
     def has_changes_among(self, table: str, after: int, references: Sequence[Fixed]) -> bool:
         """Whether rows have changed that one of the references to a table reads. May say so although none has."""
@@ -159,6 +160,12 @@ class SourceRelations:
                 if len(found) <= MOST_VALUES:
                     return within(schema, columns, found)
         return None
+
+    def prunes(self, relation: str, columns: Sequence[str]) -> bool:
+        """Whether less is read of a relation if the values of some columns are known. Yes for others than tables'."""
+        over = self._over(relation)
+        state = relation if over is None else over.over
+        return state not in self._states or bool(prunable(self._schema(state), columns))
 
     # --- sizes ------------------------------------------------------------------------------------------------
 

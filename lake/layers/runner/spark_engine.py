@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 from sqlglot import exp
@@ -17,6 +17,7 @@ from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.deltas import Step
 from lake.layers.definitions.model import Sink
 from lake.layers.errors import BadQuery, first_line
+from lake.layers.runner.engine import Changed
 from lake.layers.runner.pruning import Within
 from lake.spark.keyed.commits import KeyedWrite
 from lake.spark.keyed.extension import snapshot_rows
@@ -128,13 +129,15 @@ class SparkEngine:
     def bind_changes(self, old: str, new: str, lake: LakeTable, after: int, up_to: int) -> None:
         """Makes the rows of a table that changed between two positions relations, as they were and as they are."""
         rows = self._changed(lake, after, up_to)
-        kind = sf.col(CHANGE_TYPE if CHANGE_TYPE in rows.columns else CHANGE)
-        self._bind(old, rows.where(kind.isin([*_OLD, REMOVED])))
-        self._bind(new, rows.where(kind.isin([*_NEW, ADDED])))
+        self._bind(old, rows.where(_kind(rows).isin([*_OLD, REMOVED])))
+        self._bind(new, rows.where(_kind(rows).isin([*_NEW, ADDED])))
 
-    def changed_rows(self, lake: LakeTable, after: int, up_to: int) -> int:
-        """How many rows of a table changed between two positions; an update counts as two."""
-        return self._changed(lake, after, up_to).count()
+    def changed_rows(self, lake: LakeTable, after: int, up_to: int) -> Changed:
+        """How many rows of a table changed between two positions."""
+        rows = self._changed(lake, after, up_to)
+        is_new = _kind(rows).isin([*_NEW, ADDED])
+        [found] = rows.agg(sf.count_if(~is_new), sf.count_if(is_new)).collect()
+        return Changed(*found)
 
     def _changed(self, lake: LakeTable, after: int, up_to: int) -> DataFrame:
         key = _Range(lake.full_name, after, up_to)
@@ -244,6 +247,11 @@ class SparkEngine:
         kept = rows.localCheckpoint(eager=True)
         self._metrics |= _metrics_of(rows)
         return kept
+
+
+def _kind(rows: DataFrame) -> Column:
+    """The column of changes that says what became of a row."""
+    return sf.col(CHANGE_TYPE if CHANGE_TYPE in rows.columns else CHANGE)
 
 
 def _lower(rows: DataFrame) -> DataFrame:

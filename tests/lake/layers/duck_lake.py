@@ -13,6 +13,7 @@ from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.deltas import Step
 from lake.layers.compiler.graph import Graph
 from lake.layers.definitions.model import Sink
+from lake.layers.runner.engine import Changed
 from lake.layers.runner.pruning import Within
 from lake.layers.runner.runner import Runner
 from lake.protocol.formats.partition_names import make_name
@@ -75,8 +76,10 @@ class DuckEngine:
             query = f"SELECT * FROM {old}_all WHERE {CHANGE_TYPE} IN ({kinds})"
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
 
-    def changed_rows(self, lake: LakeTable, after: int, up_to: int) -> int:
-        return lake.changes(after, up_to, include_uncommitted=True).to_arrow().num_rows
+    def changed_rows(self, lake: LakeTable, after: int, up_to: int) -> Changed:
+        kinds = lake.changes(after, up_to, include_uncommitted=True).to_arrow().column(CHANGE_TYPE).to_pylist()
+        new = sum(each in ("insert", "update_postimage") for each in kinds)
+        return Changed(len(kinds) - new, new)
 
     def run(self, steps: Sequence[Step]) -> None:
         for each in steps:
