@@ -134,7 +134,7 @@ class Deltas:
         self._relations = relations
         self._changed = frozenset(changed)
         self._grown = frozenset(grown)
-        self._prunes = prunes
+        self.prunes = prunes
         self._prefix = prefix
         self._made: dict[tuple[object, ...], str | None] = {}
         self.steps: list[Step] = []
@@ -358,7 +358,8 @@ class Deltas:
         left = self._touched_left(operator, side)
         if left is None:
             return None
-        if not operator.equal:
+        own = {second: second for _, second in operator.equal}
+        if not own or not self._reads_less(operator.right, own):
             return self._join(operator, left, self.rows(operator.right, side))
         key = ("partners", operator)
         if key not in self._made:
@@ -414,7 +415,7 @@ class Deltas:
         match operator:
             case Source():
                 stored = [operator.stored[each] for each in columns.values()]
-                return self._prunes(self._relations[operator.table].after, stored)
+                return self.prunes(self._relations[operator.table].after, stored)
             case Filter():
                 return self._reads_less(operator.input, columns)
             case Project():

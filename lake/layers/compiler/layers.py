@@ -149,7 +149,7 @@ def refresh(layer: Layer, deltas: Deltas, stored: str, *, merge: bool) -> str | 
         return _merged(layer, layer.mergeable, deltas, stored)
     operator = layer.operator
     names = sorted(_columns_in(layer.key_expressions()))
-    keys = deltas.touched(operator, names, layer.key_expressions(), keep=True)
+    keys = deltas.touched(operator, names, layer.key_expressions(), keep=deltas.prunes(stored, layer.key))
     rows = deltas.delta(operator, Side.AFTER)
     if keys is None or rows is None:
         return None
@@ -163,10 +163,11 @@ def _merged(layer: Layer, mergeable: Mergeable, deltas: Deltas, stored: str) -> 
     if changed is None:
         return None
     of_key = {name: exp.column(mergeable.columns[name]) for name in sorted(_columns_in(layer.key_expressions()))}
-    named = changed
+    named = changed.step
     if of_key:
-        named = deltas.add("named", select_from([exp.alias_(own, name) for name, own in of_key.items()], changed))
-    keys = deltas.add("touched", select_from(layer.key_expressions(), named).distinct(copy=False), keep=True)
+        named = deltas.add("named", select_from([exp.alias_(own, name) for name, own in of_key.items()], named))
+    are_listed = deltas.prunes(stored, layer.key)
+    keys = deltas.add("touched", select_from(layer.key_expressions(), named).distinct(copy=False), keep=are_listed)
     old = _stored(layer, deltas, stored, keys)
     own = [exp.alias_(exp.column(name, quoted=True), mergeable.columns[each]) for name, each in layer.outputs.items()]
     rows = merged_rows(deltas, mergeable, changed, deltas.add("groups_stored", select_from(own, old)))
@@ -179,7 +180,8 @@ def _stored(layer: Layer, deltas: Deltas, stored: str, keys: str) -> str:
     """The step with the rows of a layer's table that have keys which another step lists."""
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
     join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=same_key(layer.key))
-    same = Restriction(stored, keys, tuple((name, name) for name in layer.key))
+    pairs = tuple((name, name) for name in layer.key)
+    same = Restriction(stored, keys, pairs) if deltas.prunes(stored, layer.key) else None
     return deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False), restriction=same)
 
 

@@ -54,30 +54,41 @@ def mergeable_in(
     return Mergeable(operator, columns) if {*operator.merges} == {*operator.aggregates} else None
 
 
-def changed_groups(deltas: Deltas, made: Mergeable) -> str | None:
-    """The step with the groups that changes touch, and what came to them and went; None if nothing can have changed."""
+class ChangedGroups(NamedTuple):
+    """The step with the groups that changes touch, what came to them and what went. `lose`: rows may have gone."""
+
+    step: str
+    lose: bool
+
+
+def changed_groups(deltas: Deltas, made: Mergeable) -> ChangedGroups | None:
+    """The groups that changes touch; None if nothing can have changed."""
     aggregate = made.aggregate
-    parts = []
+    parts = {}
     for side, word in ((Side.AFTER, _CAME), (Side.BEFORE, _WENT)):
         rows = deltas.delta(aggregate.input, side)
         if rows is not None:
-            parts.append(_signed(aggregate, deltas.add(f"groups_{word}", _partial(aggregate, rows)), word))
+            parts[side] = _signed(aggregate, deltas.add(f"groups_{word}", _partial(aggregate, rows)), word)
     if not parts:
         return None
-    return deltas.add("changed_groups", _folded(aggregate, deltas.add("both", union_of(parts))), keep=True)
+    both = deltas.add("both", union_of([*parts.values()]))
+    return ChangedGroups(deltas.add("changed_groups", _folded(aggregate, both), keep=True), Side.BEFORE in parts)
 
 
-def merged_rows(deltas: Deltas, made: Mergeable, changed: str, stored: str) -> str:
+def merged_rows(deltas: Deltas, made: Mergeable, changed: ChangedGroups, stored: str) -> str:
     """The step with the rows of changed groups now, by the aggregate's columns.
 
-    `changed` is what `changed_groups` returned, `stored` the step with the rows that the layer's table has of them.
+    `stored` is the step with the rows that the layer's table has of them.
     """
     aggregate = made.aggregate
-    parts = [select_from([*aggregate.groups, *_folds(aggregate)], changed), _signed(aggregate, stored, _STORED)]
-    both = deltas.add("groups", _folded(aggregate, deltas.add("both", union_of(parts))), keep=True)
-    unsaid = _unsaid(made)
+    parts = [select_from([*aggregate.groups, *_folds(aggregate)], changed.step), _signed(aggregate, stored, _STORED)]
+    both = deltas.add("groups", _folded(aggregate, deltas.add("both", union_of(parts))), keep=changed.lose)
     values = [exp.alias_(_value(name, each), name) for name, each in aggregate.merges.items()]
-    said = select_from([*aggregate.groups, *values], both).where(exp.not_(unsaid.copy()))
+    said = select_from([*aggregate.groups, *values], both)
+    if not changed.lose:
+        return deltas.add("merged", said)
+    unsaid = _unsaid(made)
+    said = said.where(exp.not_(unsaid.copy()))
     if made.counts_rows is not None and aggregate.groups:
         said = said.where(exp.GT(this=exp.column(_sum(made.counts_rows)), expression=exp.Literal.number(0)))
     found = deltas.add("merged", said)

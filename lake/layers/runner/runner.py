@@ -368,7 +368,7 @@ class _Refresh:
         def planned(*, whole: bool, why: str | None = None, ways: Ways | None = None) -> _Plan:
             grown = [name for name, each in changed.items() if not each.old]
             begin = f"_{plain(made.name)}"
-            deltas = Deltas(relations, changed, begin, grown=grown, prunes=self._sources.prunes)
+            deltas = Deltas(relations, changed, begin, grown=grown, prunes=prunes)
             if whole:
                 step: str | None = recomputed(made.layer, deltas, stored)
             else:
@@ -378,6 +378,11 @@ class _Refresh:
 
         # A replay reads what the table's rows have in them already.
         merge = made.name not in self._replay and state.record is not None and state.record.complete
+
+        def prunes(relation: str, columns: Sequence[str]) -> bool:
+            return self._sources.prunes(relation, columns, keys)
+
+        keys = sum(max(each) for each in changed.values())
         sizes = self._sources.sizes(sum(sum(each) for each in changed.values()))
         if why is not None or (made.kind == "full" and changed):
             return planned(whole=True, why=why or made.reasons[0])

@@ -161,11 +161,19 @@ class SourceRelations:
                     return within(schema, columns, found)
         return None
 
-    def prunes(self, relation: str, columns: Sequence[str]) -> bool:
-        """Whether less is read of a relation if the values of some columns are known. Yes for others than tables'."""
+    def prunes(self, relation: str, columns: Sequence[str], rows: int) -> bool:
+        """Whether less is read of a table's state if values of some columns are known, those of so many rows.
+
+        The rows may be of few partitions, but each is taken to be of another bucket.
+        """
         over = self._over(relation)
         state = relation if over is None else over.over
-        return state not in self._states or bool(prunable(self._schema(state), columns))
+        if state not in self._states:
+            return True  # who made it reads less, perhaps
+        groups = self._size(*self._states[state]).file_groups
+        schema = self._schema(state)
+        known = {*prunable(schema, columns)}
+        return groups > 1 and bool(known & {*_partitioning(schema, columns)} or (known and rows < groups))
 
     # --- sizes ------------------------------------------------------------------------------------------------
 
