@@ -246,7 +246,9 @@ class SparkEngine:
         """
         kept = rows.localCheckpoint(eager=True)
         self._metrics |= _metrics_of(rows)
-        return kept
+        # Under new ids: those of the plan that made them may come from it once more in a join, and Spark 3.5 doesn't
+        # tell them apart then.
+        return kept.toDF(*kept.columns)
 
 
 def _kind(rows: DataFrame) -> Column:

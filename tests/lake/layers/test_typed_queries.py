@@ -34,3 +34,26 @@ def test_random_queries(hinting_session: Callable[[str], SparkSession], line: st
     print(*map(" | ".join, found), sep="\n")  # beside a failure
     assert not [each for each in found if each[1] == "wrong"]
     assert sum(each[1] == "equal" for each in found) > count // 2, "most are computed, and not refused"
+
+
+SELF_JOINED = """
+SELECT if(false, 'Oslo', 'no') AS c72 FROM (
+  SELECT t63.d4 AS c69, element_at(t68.p8, 1) AS c70,
+    count(*) OVER (PARTITION BY exists(array(4, 3, 0), x -> x > t65.id), t63.t3) AS c71
+  FROM table_3 t63 LEFT SEMI JOIN table_2 t64 ON t63.n2 = t64.n2 LEFT JOIN table_1 t65 ON t63.n1 <=> t65.n1
+  LEFT ANTI JOIN table_5 t66 ON t63.d4 = t66.d4 AND coalesce(t65.f6, t66.n6 = 1)
+  LEFT JOIN table_5 t67 ON t63.n2 = t67.n6 AND (t67.n6 < 2 OR t63.t3 IS NULL)
+  RIGHT JOIN table_5 t68 ON t63.id <=> t68.n6 WHERE t67.n1 IN (1, 2.5, NULL)
+) t62
+"""
+"""What is kept of its increment is joined with what it was computed from."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("line", ["4", "3.5"])
+def test_kept_rows_are_told_from_those_they_come_from(
+    hinting_session: Callable[[str], SparkSession], line: str
+) -> None:
+    expression = f"outcomes_of(spark, 2000, {[SELF_JOINED]!r})"
+    [[_, kind, why]] = call(hinting_session(line), "tests.lake.layers.typed_queries", expression)
+    assert kind == "equal", why

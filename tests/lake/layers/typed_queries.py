@@ -458,17 +458,28 @@ class Queries:
 def outcomes(spark: SparkSession, seed: int, count: int) -> list[list[str]]:
     """What becomes of some random queries over tables of their own: the query, the kind of outcome, and why."""
     rng = random.Random(seed)
+    tables, keys = _tables(rng)
+    queries = Queries(rng, tables)
+    return _outcomes(spark, tables, keys, [queries.query(rng.choice([0, 1, 1, 2])).text for _ in range(count)])
+
+
+def outcomes_of(spark: SparkSession, seed: int, texts: Sequence[str]) -> list[list[str]]:
+    """The same of given queries, over the tables of a seed."""
+    return _outcomes(spark, *_tables(random.Random(seed)), texts)
+
+
+def _tables(rng: random.Random) -> tuple[dict[str, Table], dict[str, str | None]]:
+    """Tables, and their keys."""
     tables = {f"table_{number}": table(rng) for number in range(TABLES)}
+    return tables, {name: "id" if rng.random() < 0.85 else None for name in tables}
+
+
+def _outcomes(
+    spark: SparkSession, tables: Mapping[str, Table], keys: Mapping[str, str | None], texts: Sequence[str]
+) -> list[list[str]]:
     steps = Steps(spark)
     session = steps.sides["after"]
-    relations = {
-        name: steps.number(name, session.sql(each.values), key="id" if rng.random() < 0.85 else None)
-        for name, each in tables.items()
-    }
-    queries = Queries(rng, tables)
-    found = []
-    for _ in range(count):
-        text = queries.query(rng.choice([0, 1, 1, 2])).text
-        found.append([text, *steps.outcome(text, relations)])
+    relations = {name: steps.number(name, session.sql(each.values), key=keys[name]) for name, each in tables.items()}
+    found = [[text, *steps.outcome(text, relations)] for text in texts]
     steps.close()
     return found
