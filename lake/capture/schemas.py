@@ -30,7 +30,8 @@ class DescribedColumn:
     `type`: Spark's. `source_type`: as the source writes it. `in_key`: part of the key that identifies rows. `large`:
     updates may leave its value out. `values_of`: names the type for comparison, where two types of the source hold the
     same values; by default `source_type`. `number`: the source's own for the column, which no other of the table ever
-    gets; None if it isn't known. It isn't compared.
+    gets; `table`: the source's own for the table, which one that is made again doesn't get. None if they aren't known.
+    They aren't compared.
     """
 
     name: str
@@ -40,6 +41,7 @@ class DescribedColumn:
     large: bool
     values_of: str | None = None
     number: int | None = None
+    table: int | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
                 "large": each.large,
                 "form": forms[-1],
                 **({} if each.number is None else {"number": each.number}),
+                **({} if each.table is None else {"table": each.table}),
             }
         )
     return Schema(json.dumps(described, ensure_ascii=False), tuple(forms))
