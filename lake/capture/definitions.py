@@ -57,13 +57,20 @@ def _made(name: str) -> tuple[str, str, str, str]:
 
 
 def definition(
-    lake: LakeTable, table: str, name: str | None = None, *, quarantines: bool = False, policy: Policy | None = None
+    lake: LakeTable,
+    table: str,
+    name: str | None = None,
+    *,
+    quarantines: bool = False,
+    policy: Policy | None = None,
+    is_printed: bool = True,
 ) -> str:
     """The definitions for one table: its typed changes, and the table that they come to, by AUTO CDC.
 
     `name`: of the latter, by default as in the source. `quarantines`: changes with values that don't fit the types of
     their columns go to a table of their own; else they let the refresh fail. `policy`: what becomes of changes of the
-    table's columns; None if all are applied. While one is held, the columns before it flow on.
+    table's columns; None if all are applied. While one is held, the columns before it flow on. `is_printed`: for a
+    person, who has to print it again when the columns change.
     Raises CaptureError for a table without a key, whose rows no change can name, for a key that is left out, and for
     columns whose names are taken or differ by case alone.
     """
@@ -84,9 +91,9 @@ def definition(
     target, changes, flow, misfits = map(quoted, _made(name or table.rpartition(".")[2]))
     listed = ", ".join(map(quoted, key))
     if held is None:
-        typed = TypedChanges(lake, table, columns, key, quarantines=quarantines)
+        typed = TypedChanges(lake, table, columns, key, quarantines=quarantines, is_printed=is_printed)
     else:
-        typed = HeldChanges(lake, table, columns, key, held, quarantines=quarantines)
+        typed = HeldChanges(lake, table, columns, key, held, quarantines=quarantines, is_printed=is_printed)
     kept_apart = f"CREATE MATERIALIZED VIEW {misfits} AS\n{typed.misfits()};\n\n" if quarantines else ""
     return (
         f"CREATE MATERIALIZED VIEW {changes} AS\n{typed.changes()};\n\n{kept_apart}"

@@ -22,8 +22,8 @@ from lake.tables.lake import LakeTable
 class HeldChanges(TypedChanges):
     """Writes the queries of a table of which a change is held.
 
-    Rows before the change count as they did then. Once the table is read again, those are shown of which a later row is
-    there, which waits; so rows that the source doesn't have any more are gone.
+    Rows before the change count as they did then. Once the table is read again, rows from before that are shown where
+    later ones of the same key are there and wait; so rows that the source doesn't have any more are gone.
     """
 
     def __init__(
@@ -35,13 +35,15 @@ class HeldChanges(TypedChanges):
         held: Held,
         *,
         quarantines: bool,
+        is_printed: bool,
     ) -> None:
         columns = [each._replace(may_be_unchanged=each.may_be_unchanged or each.name in held.large) for each in columns]
-        super().__init__(lake, table, columns, key, quarantines=quarantines)
+        super().__init__(lake, table, columns, key, quarantines=quarantines, is_printed=is_printed)
         self._held = held
         self._keeps_misfits = True  # the row before a change in quarantine is shown, so that it must be known
         self._waits = free(columns, "waits")
         self._is_later = free(columns, "is_later")
+        self._round = free(columns, "round")
 
     def _last_truncations(self) -> str:
         # What the table was read again for before the change counts as ever, and later for whether rows are there.
@@ -64,10 +66,8 @@ class HeldChanges(TypedChanges):
         return f"CAST(NULL AS STRING) AS reason, min({known}) AS known"
 
     def _counts(self, at: str) -> str:
-        here = f"struct({', '.join(f'{at}{each}' for each in POSITION)})"
-        since = f"({_is_before(self._held.since, at)} OR truncations.again IS NULL OR {here} > truncations.again)"
         until = "" if self._held.until is None else f" AND {_is_before(self._held.until, at)}"
-        return f"{super()._counts(at)} AND {since}{until}"
+        return super()._counts(at) + until
 
     def _read(self, of_table: str, raw: str) -> str:
         position = ", ".join(POSITION)
@@ -126,11 +126,14 @@ class HeldChanges(TypedChanges):
     def _typed(self) -> str:
         at = f"struct({', '.join(f'both_images.{each}' for each in POSITION)})"
         waits = f"both_images.op <> 'delete' AND both_images.image.{self._waits} IS NOT NULL"
+        again = enumerate(self._held.again)
+        rounds = " ".join(f"WHEN {_is_before(each, 'both_images.')} THEN {number}" for number, each in again)
         listed = [f"{typed(each)} AS {quoted(each.name)}" for each in self._columns]
         listed += [
             f"{self._is_misfit()} AS {self._misfit}",
             f"{waits} AS {self._waits}",
             f"(truncations.again IS NULL OR {at} > truncations.again) AS {self._is_later}",
+            f"CASE {rounds} ELSE {len(self._held.again)} END AS {self._round}" if rounds else f"0 AS {self._round}",
         ]
         others = "true" if self._quarantines else self._fails_for_misfits()
         no_key = " OR ".join(f"{typed(each)} IS NULL" for each in self._columns if each.in_key)
@@ -149,7 +152,7 @@ class HeldChanges(TypedChanges):
         return f"{self._is_misfit()} AND both_images.image.{self._waits} IS NULL"
 
     def _marks(self) -> list[str]:
-        return [self._misfit, self._waits, self._is_later]
+        return [self._misfit, self._waits, self._is_later, self._round]
 
     def _shown(self) -> str:
         key = ", ".join(map(quoted, self._key))
@@ -158,7 +161,8 @@ class HeldChanges(TypedChanges):
         listed, kept = [quoted(each.name) for each in self._columns], "true"
         if self._large:
             # What the table had before it was read again needn't be what it has now.
-            listed, computed, kept = self._filled(f"{key}, {self._is_later}", f"{{has_later}} OR NOT {self._is_later}")
+            rounds = f"{key}, {self._is_later}, {self._round}"
+            listed, computed, kept = self._filled(rounds, f"{{has_later}} OR NOT {self._is_later}")
             windows += computed
         is_shown = f"CASE WHEN {self._misfit} OR {self._waits} OR NOT {is_there} THEN false ELSE {kept} END"
         return self._selected(listed, windows, is_shown)

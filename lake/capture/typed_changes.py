@@ -34,13 +34,21 @@ class TypedChanges:
     """
 
     def __init__(
-        self, lake: LakeTable, table: str, columns: list[CapturedColumn], key: list[str], *, quarantines: bool
+        self,
+        lake: LakeTable,
+        table: str,
+        columns: list[CapturedColumn],
+        key: list[str],
+        *,
+        quarantines: bool,
+        is_printed: bool = True,
     ) -> None:
         self._lake = lake
         self._table = table
         self._columns = columns
         self._key = key
         self._quarantines = quarantines
+        self._is_printed = is_printed
         self._left_out = free(columns, "left_out")
         self._misfit = free(columns, "misfit")
         self._large = [each.name for each in columns if each.may_be_unchanged and not each.in_key]
@@ -172,12 +180,12 @@ class TypedChanges:
     def _fails_for_misfits(self) -> str:
         """A condition that all rows meet, and that fails for a misfit."""
         at = ", ', ', ".join(f"CAST(both_images.{each} AS STRING)" for each in POSITION)
-        said = f"concat({sql_text(_misfit(self._lake, self._table))}, {at}, ')')"
+        said = f"concat({sql_text(self._misfit_said())}, {at}, ')')"
         return f"CASE WHEN {self._is_misfit()} THEN CAST(raise_error({said}) AS BOOLEAN) ELSE true END"
 
     def _from_images(self, kept: str) -> str:
         """The rows that count and meet a condition. Fails where they don't have the columns of the definition."""
-        incomplete, outdated = sql_text(_incomplete(self._table)), sql_text(_outdated(self._lake, self._table))
+        incomplete, outdated = sql_text(_incomplete(self._table)), sql_text(self._outdated())
         return (
             f"  FROM both_images LEFT JOIN truncations ON both_images.source_table = truncations.source_table\n"
             f"    LEFT JOIN forms ON both_images.source_table = forms.source_table\n"
@@ -255,6 +263,28 @@ class TypedChanges:
             listed[listed.index(quoted(each))] = f"{known}['value'] AS {quoted(each)}"
         return listed, computed, " AND ".join(conditions)
 
+    def _outdated(self) -> str:
+        """What is said where rows have other columns than the definition."""
+        if not self._is_printed:
+            return f"the columns of {self._table} have changed at the source meanwhile: refresh again"
+        return (
+            f"the columns of {self._table} changed at the source: print its definitions again, by"
+            f" metastore capture definitions --into {self._lake.name} --table {self._table}"
+        )
+
+    def _misfit_said(self) -> str:
+        """The beginning of a message that ends with a position."""
+        how = (
+            f"print its definitions by metastore capture definitions --misfits quarantine --into {self._lake.name}"
+            f" --table {self._table}"
+            if self._is_printed
+            else "add MISFITS QUARANTINE to its definition"
+        )
+        return (
+            f"a change of {self._table} has a value that the type of its column does not hold. To keep such changes"
+            f" apart and go on, {how}. The first one found has the position ("
+        )
+
     def _sent_as(self, name: str) -> str:
         """The name of a column in a row's list of those that an update left out."""
         return sql_text(name)
@@ -269,22 +299,6 @@ def _incomplete(table: str) -> str:
     return (
         f"{table} is being read again, since it changed at the source:"
         " refresh when metastore capture status says that its snapshot is done"
-    )
-
-
-def _outdated(lake: LakeTable, table: str) -> str:
-    return (
-        f"the columns of {table} changed at the source: print its definitions again, by"
-        f" metastore capture definitions --into {lake.name} --table {table}"
-    )
-
-
-def _misfit(lake: LakeTable, table: str) -> str:
-    """The beginning of a message that ends with a position."""
-    return (
-        f"a change of {table} has a value that the type of its column does not hold. To keep such changes apart and go"
-        f" on, print its definitions by metastore capture definitions --misfits quarantine --into {lake.name} --table"
-        f" {table}. The first one found has the position ("
     )
 
 

@@ -36,7 +36,8 @@ class Held:
 
     `since`: rows from here on are later ones. `later`: how these are read, in the order of their positions. `until`:
     rows from here on wait whatever they have; None if none do. `large`: agreed columns whose values updates may leave
-    out in later rows. `form`: of the last columns that are known, which were written down by `known`.
+    out in later rows. `form`: of the last columns that are known, which were written down by `known`. `again`: where
+    the table began to be read again since.
     """
 
     since: Position
@@ -45,6 +46,7 @@ class Held:
     large: frozenset[str]
     form: str
     known: Position
+    again: tuple[Position, ...]
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def agreement(history: History, policy: Policy) -> Agreement:
     without = columns_without(earlier)
     agreed = [each for each in eras[first - 1].columns if each.name not in without]
     later, until = _later(agreed, eras[first:], since)
-    return Agreement(eras[first - 1].text, without, _held(later, until, since, eras[-1], history.known))
+    return Agreement(eras[first - 1].text, without, _held(later, until, since, eras[first:], history.known))
 
 
 def _is_held(changes: Sequence[SchemaChange], policy: Policy) -> bool:
@@ -86,15 +88,19 @@ def _is_held(changes: Sequence[SchemaChange], policy: Policy) -> bool:
     )
 
 
-def _held(later: list[LaterColumns], until: Position | None, since: Position, last: Era, known: Position) -> Held:
+def _held(
+    later: list[LaterColumns], until: Position | None, since: Position, eras: Sequence[Era], known: Position
+) -> Held:
     large = {
         name
         for each in later
         for name, column in each.columns.items()
         if column is not None and column.may_be_unchanged and not column.in_key
     }
-    described = json.loads(last.text)
-    return Held(since, tuple(later), until, frozenset(large), described[-1]["form"] if described else "", known)
+    described = json.loads(eras[-1].text)
+    form = described[-1]["form"] if described else ""
+    again = tuple(each.begins for each in eras if each.begins != each.at)
+    return Held(since, tuple(later), until, frozenset(large), form, known, again)
 
 
 def _later(

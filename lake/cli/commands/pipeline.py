@@ -89,7 +89,7 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
     """
     if once and every is not None:
         raise click.UsageError("give either --once or --every")
-    graph = _graph(project)
+    graph = _graph(project, uri)
     for name in full:
         graph.node(name)
     with _runner(graph, uri) as runner:
@@ -112,6 +112,7 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
             if every is None:
                 return
             time.sleep(max(0.0, every - (time.monotonic() - began)))
+            runner.graph = _graph(project, uri)
 
 
 @pipeline.command("dry-run")
@@ -125,7 +126,7 @@ def dry_run(project: Path, uri: str, as_json: bool) -> None:
     Example:
       metastore pipeline dry-run shop --uri thrift://metastore.example:9083
     """
-    with _runner(_graph(project), uri) as runner:
+    with _runner(_graph(project, uri), uri) as runner:
         found = runner.compile()
     if as_json:
         print_json([_described(each) for each in found])
@@ -151,7 +152,7 @@ def explain(project: Path, table: str | None, uri: str, as_json: bool) -> None:
       metastore pipeline explain shop
       metastore pipeline explain shop dws.revenue
     """
-    graph = _graph(project)
+    graph = _graph(project, uri)
     wanted = None if table is None else graph.node(table).name
     with _runner(graph, uri) as runner:
         found = [each for each in runner.compile() if wanted in (None, each.name)]
@@ -183,7 +184,7 @@ def status(project: Path, uri: str, as_json: bool) -> None:
     Example:
       metastore pipeline status shop --json
     """
-    found = _statuses(_graph(project), uri)
+    found = _statuses(_graph(project, uri), uri)
     if as_json:
         print_json([each.as_json() for each in found])
         return
@@ -222,7 +223,7 @@ def graph(project: Path, uri: str, page_file: Path) -> None:
     from lake.cli.pages.html import write
     from lake.cli.pages.pipeline_page import pipeline_page
 
-    found = _graph(project)
+    found = _graph(project, uri)
     write(page_file, pipeline_page(found, _statuses(found, uri), datetime.now(UTC)))
 
 
@@ -263,7 +264,7 @@ def rollback(
     """
     if (moment is None) == (instant is None) or (instant is None) != (table is None):
         raise click.UsageError("give --table and --instant, or --to")
-    graph = _graph(project)
+    graph = _graph(project, uri)
     with _runner(graph, uri) as runner:
         if table is not None and instant is not None:
             _undo(runner, table, instant, force=force, yes=yes, dry_run=dry_run, as_json=as_json)
@@ -332,7 +333,7 @@ def replay(project: Path, uri: str, table: str, since: int | datetime, as_json: 
     Example:
       metastore pipeline replay shop --table ods.orders --since 2026-01-31T12:00:00Z
     """
-    graph = _graph(project)
+    graph = _graph(project, uri)
     name = graph.node(table).name
     with _runner(graph, uri) as runner:
         from lake.layers.undo.restore import moment_at
@@ -342,11 +343,19 @@ def replay(project: Path, uri: str, table: str, since: int | datetime, as_json: 
         _print_result(runner.refresh(replay={name: at}), time.monotonic() - began, as_json=as_json)
 
 
-def _graph(project: Path) -> "Graph":
+def _graph(project: Path, uri: str) -> "Graph":
+    """A project's layers. Its captured tables are as they are defined now. Raises UserError."""
     with _needs_pipeline():
         from lake.layers.compiler.graph import graph_of
-        from lake.layers.definitions.projects import read_project
-    return graph_of(read_project(project))
+        from lake.layers.definitions.projects import read_project, with_captured
+    read = read_project(project)
+    if not read.definitions.captured:
+        return graph_of(read)
+    from lake.cli.captured_tables import definitions_of
+    from lake.tables.lake import LakeClient
+
+    with connect(uri), LakeClient(uri, retry_seconds=RETRY_SECONDS) as client:
+        return graph_of(with_captured(read, definitions_of(client, project)))
 
 
 def _statuses(graph: "Graph", uri: str) -> "list[LayerStatus]":

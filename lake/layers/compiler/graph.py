@@ -101,6 +101,10 @@ class Graph:
 def graph_of(project: Project) -> Graph:
     """The layers of a project. Raises BadDefinition for names that are there twice, cycles, and bad queries."""
     defined = project.definitions
+    if defined.captured:
+        raise BadDefinition(
+            defined.captured[0].place, "what captured tables are defined by is known by their raw table"
+        )
     views = {each.name.lower(): each for each in defined.views if each.is_temporary}
     tables: list[View | StreamingTable] = [each for each in defined.views if not each.is_temporary]
     tables += defined.streaming_tables

@@ -124,6 +124,24 @@ class AppendFlow:
     place: Place
 
 
+@dataclass(frozen=True)
+class CapturedTable:
+    """A source's table that `metastore capture` brings into the raw table `raw`, as a table `name` of the project.
+
+    `table`: its name in the source, with its schema. `policy`: the file that says what becomes of changes of its
+    columns, within the project; None for the default policy. `quarantines`: changes with values that don't fit go to a
+    table of their own. What it is defined by depends on how the source's table has changed, so that it is looked up for
+    each refresh.
+    """
+
+    name: str
+    raw: str
+    table: str
+    place: Place
+    policy: str | None = None
+    quarantines: bool = False
+
+
 @dataclass
 class Definitions:
     """All that the files of a project define, in the order in which they were read."""
@@ -131,6 +149,7 @@ class Definitions:
     views: list[View] = field(default_factory=list)
     streaming_tables: list[StreamingTable] = field(default_factory=list)
     flows: list[AutoCdcFlow | AppendFlow] = field(default_factory=list)
+    captured: list[CapturedTable] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

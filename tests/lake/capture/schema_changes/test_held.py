@@ -1,14 +1,27 @@
 """While a change of a real Postgres's table is held, its columns before that flow on."""
 
+import json
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
 
 from lake.capture.definitions import definition
 from lake.capture.postgres.capture import Capture
 from lake.capture.schema_changes.model import Action
 from lake.capture.schema_changes.policy import Policy, Rule
+from lake.cli import main
+from lake.cli.captured_tables import definitions_of
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.projects import read_project, with_captured
+from lake.layers.errors import BadDefinition
+from lake.protocol.errors import UserError
 from tests.lake.capture.shop import Source
 from tests.lake.capture.typed_duck import typed_rows
+from tests.lake.layers.projects import write_project
+from tests.support.server import MetastoreServer
 
 HOLD = Policy()
 ALL_HELD = Policy((Rule("*", frozenset(), Action.HOLD),))
@@ -56,9 +69,19 @@ def test_a_rename(source: Source) -> None:
     rows[0] = [1, 13, x]
     assert shown(source, "t") == rows, "two are held"
     assert [each[:2] for each in approved(source, "t")] == [each[:2] for each in rows]
-    source.run("TRUNCATE t; INSERT INTO t VALUES (2, 21, 'only', 1)")
+    source.run(
+        "ALTER TABLE t ALTER d TYPE bytea USING '1'; UPDATE t SET b = 14 WHERE id = 1; DELETE FROM t WHERE id = 2"
+    )
     source.capture()
-    assert shown(source, "t") == [[2, 21, "only"]]
+    assert shown(source, "t") == [rows[0], *rows[2:]], "rows that wait stay as they were"
+    source.run(
+        "ALTER TABLE t ALTER d TYPE text USING 'z'; ALTER TABLE t ADD e int DEFAULT 1; DELETE FROM t WHERE id = 6"
+    )
+    source.capture()
+    assert shown(source, "t") == [rows[0], rows[2]], "what can't be told any more is never told again"
+    source.run("TRUNCATE t; ALTER TABLE t DROP e; INSERT INTO t VALUES (2, 21, 'only', 1)")
+    source.capture()
+    assert shown(source, "t") == []
 
 
 D = Decimal
@@ -181,3 +204,43 @@ def test_what_flows_on(source: Source) -> None:
         key = {"key_renamed": ("no",), "keyed": ("id", "a")}.get(table, ("id",))
         rows = shown(source, table, ALL_APPLIED, key)
         assert ordered(rows) == ordered(source.run(f"SELECT * FROM {table}")), table
+
+
+def test_a_project_whose_tables_are_captured(source: Source, metastore_server: MetastoreServer, tmp_path: Path) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int); INSERT INTO t VALUES (1, 10)")
+    source.capture()
+    sql = "CREATE CAPTURED TABLE t FROM {} TABLE '{}'{}; CREATE MATERIALIZED VIEW m AS SELECT a FROM t"
+
+    def queries(options: str = "", table: str = "public.t", into: str = source.into) -> dict[str, str]:
+        write_project(tmp_path, {"ods.sql": sql.format(into, table, options)})
+        graph = graph_of(with_captured(read_project(tmp_path), definitions_of(source.client, tmp_path)))
+        assert [each.name for each in graph.nodes if each.name.endswith(("m", "t"))] == ["shop.t", "shop.m"]
+        assert all(str(each.place) == "transformations/ods.sql:1" for each in graph.nodes)
+        views = graph.project.definitions.views
+        return {each.name: each.query for each in views}
+
+    assert {*queries()} == {"t_changes", "m"}
+    assert "changed at the source meanwhile: refresh again" in queries()["t_changes"]
+    source.run("ALTER TABLE t RENAME a TO amount; INSERT INTO t VALUES (2, 20)")
+    source.capture()
+    (tmp_path / "rules.yml").write_text("rules: [{kind: rename, action: apply}]")
+    query = queries(" MISFITS QUARANTINE")["t_changes"]
+    rows = typed_rows(source.client, source.into, "public.t", query)
+    assert [[*each.items()] for each in rows] == [[("id", 1), ("a", 10)], [("id", 2), ("a", 20)]]
+    made = queries(" POLICY 'rules.yml' MISFITS QUARANTINE")
+    assert {*made} == {"t_changes", "t_misfits", "m"}
+    assert "amount" in {*typed_rows(source.client, source.into, "public.t", made["t_changes"])[0]}
+    write_project(tmp_path, {"ods.sql": sql.format(source.into, "public.t", "")})
+    with pytest.raises(BadDefinition, match=r"ods.sql:1: what captured tables are defined by"):
+        graph_of(read_project(tmp_path))
+    status = CliRunner().invoke(main, ["pipeline", "status", str(tmp_path), "--uri", metastore_server.uri, "--json"])
+    assert {each["layer"] for each in json.loads(status.stdout)} == {"shop.t", "shop.t_changes", "shop.m"}
+    for given, message in (
+        ({"into": "raw.none"}, "ods.sql:1: there is no raw table raw.none"),
+        ({"table": "public.none"}, "ods.sql:1: nothing of public.none is captured yet"),
+        ({"options": " POLICY '../x.yml'"}, "expected a file within the project"),
+        ({"options": " POLICY 'none.yml'"}, "none.yml can't be read"),
+        ({"options": " SOON"}, "expected POLICY"),
+    ):
+        with pytest.raises(UserError, match=message):
+            queries(**given)
