@@ -31,7 +31,7 @@ class Node:
     `flow` is set for a streaming table that applies a log; its query needs the columns of its source, and is made by
     `cdc_query`. `appends` are the queries of one that others fill, whose columns are matched by name.
     `is_quarantine`: its rows are those that the expectations keep out of the table that the query is of. `sink`: its
-    rows go there, too.
+    rows go there, too. `is_captured`: it belongs to a captured table, whose columns follow those of the source.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Node:
     is_quarantine: bool = False
     appends: tuple[Written, ...] = ()
     sink: Sink | None = None
+    is_captured: bool = False
 
     @property
     def waits_for_sources(self) -> bool:
@@ -213,6 +214,7 @@ def _view(view: View, views: Mapping[str, Written], project: Project) -> Node:
         view.properties,
         view.partitions,
         view.expectations,
+        is_captured=view.is_captured,
     )
 
 
@@ -245,6 +247,7 @@ def _streaming(table: StreamingTable, views: Mapping[str, Written], project: Pro
         table.expectations,
         appends=tuple(written),
         sink=table.sink,
+        is_captured=table.is_captured,
     )
 
 

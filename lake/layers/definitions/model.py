@@ -46,7 +46,8 @@ class Expectation:
 class View:
     """A query with a name: a materialized view, or a temporary one, which is computed where it is used.
 
-    `name` is as the definition has it. `line` is where its query begins.
+    `name` is as the definition has it. `line` is where its query begins. `is_captured`: it belongs to a captured table,
+    whose columns follow those of the source.
     """
 
     name: str
@@ -57,6 +58,7 @@ class View:
     properties: Mapping[str, str] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    is_captured: bool = False
 
     @property
     def policy(self) -> RefreshPolicy:
@@ -83,7 +85,10 @@ class Sink:
 
 @dataclass(frozen=True)
 class StreamingTable:
-    """A table that flows fill: one that applies a log, or any number that append. What comes goes to `sink`, too."""
+    """A table that flows fill: one that applies a log, or any number that append. What comes goes to `sink`, too.
+
+    `is_captured`: as of a view.
+    """
 
     name: str
     place: Place
@@ -92,6 +97,7 @@ class StreamingTable:
     partitions: tuple[str, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     sink: Sink | None = None
+    is_captured: bool = False
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,12 @@ def read_project(directory: Path) -> Project:
 def with_captured(project: Project, defined: Callable[[CapturedTable], str]) -> Project:
     """A project with definitions in place of its captured tables, which `defined` says now. Raises what that raises,
     and BadDefinition."""
-    given = project.definitions
-    made = Definitions([*given.views], [*given.streaming_tables], [*given.flows])
+    given, found = project.definitions, Definitions()
     for each in given.captured:
-        sql_files.read_text(defined(each), each.place, made)
+        sql_files.read_text(defined(each), each.place, found)
+    views = [replace(each, is_captured=True) for each in found.views]
+    tables = [replace(each, is_captured=True) for each in found.streaming_tables]
+    made = Definitions([*given.views, *views], [*given.streaming_tables, *tables], [*given.flows, *found.flows])
     return replace(project, definitions=made)
 
 

@@ -1,5 +1,6 @@
 """A captured table in a project of layers, on Spark."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lake.capture.definitions import definition
@@ -25,9 +26,17 @@ directory = Path({project!r})
 with LakeClient({uri!r}) as client:
     graph = graph_of(with_captured(read_project(directory), definitions_of(client, directory)))
 runner = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}}), choose=False)
-done = runner.refresh()
+{pause}
+done = runner.refresh({full!r})
 rows = read(spark, {table!r}).drop("_row_key").orderBy("id").collect()
 result = [[each.how for each in done.layers], [[shown(value) for value in row] for row in rows]]
+"""
+
+FAIL = """
+def fail(stage):
+    if stage == {stage!r}:
+        raise RuntimeError("killed at " + stage)
+runner.pause = fail
 """
 
 
@@ -50,12 +59,18 @@ class TypedTable:
         database = into.partition(".")[0]
         made = sql or definition(client.table(into), table, quarantines=quarantines)
         project = write_project(directory, {"ods.sql": made}, name=database, database=database)
-        self._code = REFRESH.format(
-            root=str(ROOT), project=str(project), uri=uri, table=f"{database}.{table.rpartition('.')[2]}"
-        )
+        self._given = {
+            "root": str(ROOT),
+            "project": str(project),
+            "uri": uri,
+            "table": f"{database}.{table.rpartition('.')[2]}",
+        }
 
-    def refresh(self, spark: SparkSession) -> tuple[list[str], list[list[str]]]:
+    def refresh(
+        self, spark: SparkSession, full: Sequence[str] = (), *, fails_at: str | None = None
+    ) -> tuple[list[str], list[list[str]]]:
         """Brings the table up to date. Returns how its layers were computed, and its rows by `id`, as Python writes
-        their values."""
-        how, rows = spark.python(self._code)
+        their values. `full`: layers that are computed as a whole. `fails_at`: a stage at which the refresh ends."""
+        pause = "" if fails_at is None else FAIL.format(stage=fails_at)
+        how, rows = spark.python(REFRESH.format(**self._given, full=[*full], pause=pause))
         return how, rows

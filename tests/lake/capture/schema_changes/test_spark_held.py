@@ -5,10 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from lake.capture.schema_changes.decisions import decide
+from lake.capture.schema_changes.history import changes_of
+from lake.capture.schema_changes.model import Action
+from lake.capture.schema_changes.policy import Policy
 from tests.lake.capture.shop import Source
 from tests.lake.capture.typed_tables import TypedTable
-from tests.spark.session import SparkSession
+from tests.lake.layers.projects import write_project
+from tests.spark.session import SparkError, SparkSession
 from tests.support.server import MetastoreServer
+
+COLUMNS = """SELECT attname FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0 AND NOT attisdropped
+ ORDER BY attnum"""
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -60,3 +68,41 @@ def test_old_columns_flow_on(
     database = source.into.partition(".")[0]
     sums = spark.sql(f"SELECT k, CAST(n AS STRING) FROM {database}.sums ORDER BY k")
     assert [[*map(str, row)] for row in sums] == [["1", "9.50"], ["4", "4.00"], ["6", "1.25"]]
+    lake = source.client.table(source.into)
+    for at_once in dict.fromkeys(each.at for each in changes_of(lake, "public.t")):
+        decide(lake, Policy(), "public.t", str(at_once), Action.APPLY)
+    with pytest.raises(SparkError, match=r"sums has other columns now \(-k smallint.*--full-refresh"):
+        table.refresh(spark)
+    write_project(tmp_path, {"ods.sql": sql.replace("max(b) AS b", "max(d) AS d")}, name=database, database=database)
+    before = spark.sql(f"SELECT * FROM {database}.t ORDER BY id")
+    for stage in ("computed", "begun", "written"):
+        with pytest.raises(SparkError, match=f"killed at {stage}"):
+            table.refresh(spark, ["sums"], fails_at=stage)
+        assert spark.sql(f"SELECT * FROM {database}.t ORDER BY id") == before, "all at one moment"
+
+    def check_all() -> list[str]:
+        how, rows = table.refresh(spark, ["sums"])
+        columns = ", ".join(name for (name,) in source.run(COLUMNS))
+        assert rows == [[*map(repr, row)] for row in source.run(f"SELECT {columns} FROM t ORDER BY id")]
+        return how
+
+    assert check_all() == ["full", "full", "full"]
+    source.run("UPDATE t SET d = 'again' WHERE id = 6; INSERT INTO t VALUES (9, 1.2345, 'nine', 9)")
+    source.capture()
+    assert "full" not in check_all()[:2]
+    source.run("ALTER TABLE t ALTER id TYPE bigint; ALTER TABLE t ALTER k TYPE text USING 'k' || k")
+    source.run("ALTER TABLE t RENAME n TO amount; INSERT INTO t VALUES (1::bigint << 40, 1, 'x', 'kk')")
+    source.capture()
+    table.refresh(spark)
+    for at_once in dict.fromkeys(each.at for each in changes_of(lake, "public.t")):
+        decide(lake, Policy(), "public.t", str(at_once), Action.APPLY)
+    write_project(
+        tmp_path,
+        {"ods.sql": sql.replace("max(b) AS b", "max(d) AS d").replace("sum(n)", "sum(amount)")},
+        name=database,
+        database=database,
+    )
+    check_all()
+    source.run("UPDATE t SET k = 'new' WHERE id = 6; DELETE FROM t WHERE id = 1")
+    source.capture()
+    assert "full" not in check_all()[:2]
