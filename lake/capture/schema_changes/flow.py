@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lake.capture.schema_changes.agreed import columns_without, decided
+from lake.capture.schema_changes.amendments import Amendment, How
 from lake.capture.schema_changes.history import Era, History
 from lake.capture.schema_changes.model import ADDS, Action, Column, Difference, Kind, Position, SchemaChange
 from lake.capture.schema_changes.policy import Policy
@@ -72,11 +73,9 @@ def agreement(history: History, policy: Policy) -> Agreement:
     if (opened := eras[first].open) is not None:  # typed tables still have what was before that
         since = opened
         first = next((number for number, each in enumerate(eras) if number and each.at > opened), first)
-    known = {id(change) for each in eras[:first] for change in each.changes}
-    earlier = decided((each for each in history.changes if id(each) in known), policy)
-    without = columns_without(earlier)
+    without = columns_without(decided((change for each in eras[:first] for change in each.changes), policy))
     agreed = [each for each in eras[first - 1].columns if each.name not in without]
-    later, until = _later(agreed, eras[first:], since)
+    later, until = _later(agreed, eras[first:], since, policy)
     return Agreement(eras[first - 1].text, without, _held(later, until, since, eras[first:], history.known))
 
 
@@ -104,17 +103,21 @@ def _held(
 
 
 def _later(
-    agreed: Sequence[Column], eras: Sequence[Era], since: Position
+    agreed: Sequence[Column], eras: Sequence[Era], since: Position, policy: Policy
 ) -> tuple[list[LaterColumns], Position | None]:
     """How rows from some eras are read, and from where on none is."""
     names: dict[str, str | None] = {each.name: each.name for each in agreed}  # what each is called by now
+    cast: set[str] = set()  # agreed columns whose values have another type, and are the same
     found: list[LaterColumns] = []
     for era in eras:
         if any(each.difference.kind in _STANDS_STILL for each in era.changes):
             return found, max(since, era.open or era.begins)
-        names = _renamed(names, era)
+        amended = {one.column: one for each in era.changes for one in policy.amendments(each)}
+        cast |= {each for each, name in names.items() if name in amended and amended[name].how is How.CAST}
+        names = _renamed(names, era, amended)
         columns = {each.name: each for each in era.columns}
-        told = {each.name: _told(each, columns.get(names[each.name] or "")) for each in agreed}
+        now = {each.name: columns.get(names[each.name] or "") for each in agreed}
+        told = {each.name: _told(each, now[each.name], is_cast=each.name in cast) for each in agreed}
         if any(told[each.name] is None for each in agreed if each.in_key):
             return found, max(since, era.open or era.begins)
         if not found or found[-1].columns != told:
@@ -122,7 +125,7 @@ def _later(
     return found, None
 
 
-def _renamed(names: Mapping[str, str | None], era: Era) -> dict[str, str | None]:
+def _renamed(names: Mapping[str, str | None], era: Era, amended: Mapping[str, Amendment]) -> dict[str, str | None]:
     """What columns are called in an era, by what they were before; None for those that can't be told any more."""
     differences = [each.difference for each in era.changes]
     ended = {each.old.name for each in differences if each.old is not None and _ends(each)}
@@ -139,6 +142,8 @@ def _renamed(names: Mapping[str, str | None], era: Era) -> dict[str, str | None]
         now = None if name is None or name in ended else renamed.get(name, name)
         is_known = now in there and (now not in added or name in renamed)
         found[agreed] = now if is_known else None
+        if name is not None and (said := amended.get(name)) is not None:
+            found[agreed] = {How.RENAME: said.to, How.CAST: said.column, How.DROP_ADD: None}[said.how]
     return found
 
 
@@ -152,10 +157,10 @@ def _ends(difference: Difference) -> bool:
     return kind_of(old.type, new.type, old.source_type, new.source_type) in _ENDS
 
 
-def _told(agreed: Column, now: Column | None) -> Column | None:
+def _told(agreed: Column, now: Column | None, *, is_cast: bool) -> Column | None:
     """The column that has an agreed one's values; None if it may have others, or values that can't be compared."""
     if now is None:
         return None
-    if agreed.type != now.type and not (is_exact_number(agreed.type) and is_exact_number(now.type)):
+    if agreed.type != now.type and not is_cast and not (is_exact_number(agreed.type) and is_exact_number(now.type)):
         return None
     return now

@@ -10,6 +10,9 @@ from click.testing import CliRunner
 
 from lake.capture.definitions import definition
 from lake.capture.postgres.capture import Capture
+from lake.capture.schema_changes.agreed import decided
+from lake.capture.schema_changes.decisions import decide, with_decisions
+from lake.capture.schema_changes.history import changes_of
 from lake.capture.schema_changes.model import Action
 from lake.capture.schema_changes.policy import Policy, Rule
 from lake.cli import main
@@ -244,3 +247,61 @@ def test_a_project_whose_tables_are_captured(source: Source, metastore_server: M
     ):
         with pytest.raises(UserError, match=message):
             queries(**given)
+
+
+def test_amendments(source: Source, metastore_server: MetastoreServer) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int, b text); INSERT INTO t VALUES (1, 10, 'x'), (2, 20, 'y')")
+    source.capture()
+    # The catalog that the capture reads has other columns than the log, so that no number says what was renamed.
+    source.run("ALTER TABLE t RENAME b TO c; INSERT INTO t VALUES (3, 30, 'z'); ALTER TABLE t RENAME c TO d")
+    source.run("ALTER TABLE t ALTER a TYPE text USING a::text; UPDATE t SET a = '11', d = 'X' WHERE id = 1")
+    source.run("UPDATE t SET a = 'many' WHERE id = 2")
+    source.capture()
+    lake = source.client.table(source.into)
+
+    def held() -> list[tuple[str, str]]:
+        found = decided(changes_of(lake, "public.t"), with_decisions(HOLD, lake))
+        return [(str(each.change.at), each.change.difference.kind) for each in found if each.decision.action == "hold"]
+
+    def rows() -> list[list[object]]:
+        return shown(source, "t", with_decisions(HOLD, lake))
+
+    changes = held()
+    old = [[1, 10, "x"], [2, 20, "y"]]
+    assert rows() == old
+    to = ("--into", source.into, "--uri", metastore_server.uri, "--table", "public.t", "--at")
+
+    def amend(at: str, *said: str, code: int = 0) -> str:
+        options = [option for each in said for option in ("--as", each)]
+        result = CliRunner().invoke(main, ["schema-changes", "amend", *to, at, *options])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    first, last = changes[0][0], changes[-1][0]
+    assert first != last
+    assert f"an earlier change of public.t is held, at {first}" in amend(last, "cast a", code=1)
+    for said, why in (
+        ("rename b", "isn't an amendment"),
+        ("drop+add b=c", "isn't an amendment"),
+        ("rename x=c", "there was no column x before the change: id, a, b"),
+        ("rename b=x", "there is no column x after the change: id, a, c"),
+    ):
+        assert why in amend(first, said, code=1)
+    assert "two amendments are about b" in amend(first, "rename b=c", "cast b", code=1)
+    assert "rename b=c" in amend(first, "rename b=c")
+    decide(lake, HOLD, "public.t", first, Action.APPLY)
+    assert [kind for _, kind in held()] == ["type", "unclear"]
+    untold = [*old, [3, 30, "z"]]
+    assert rows() == untold
+    assert "isn't held: there is nothing to amend" in amend(first, "cast a", code=1)
+    listed = amend(last, "rename c=d", "cast a")
+    assert "rename c=d; cast a" in listed
+    assert rows() == [[1, 11, "X"], [2, 20, "y"], [3, 30, "z"]], "many is no number, so that its row waits"
+    amend(last, "rename c=d")
+    assert rows() == untold
+    amend(last, "drop+add c", "cast a")
+    assert rows() == untold
+    amend(last)
+    assert rows() == untold
+    decide(lake, HOLD, "public.t", last, Action.APPLY)
+    assert rows() == [[*each] for each in source.run("SELECT * FROM t ORDER BY id")]

@@ -90,7 +90,8 @@ class History:
             case "delete":
                 return f"DELETE FROM {self.name} WHERE id = {key}"
             case "move":
-                return f"UPDATE {self.name} SET id = {key} + 100 WHERE id = {key}"
+                is_free = f"NOT EXISTS (SELECT 1 FROM {self.name} WHERE id = {key + 100})"
+                return f"UPDATE {self.name} SET id = {key + 100} WHERE id = {key} AND {is_free}"
             case "truncate" if rng.random() < 0.1:
                 return f"TRUNCATE {self.name}"
         sets = ", ".join(f"{name} = {value}" for name, value in some.items()) or "id = id"
