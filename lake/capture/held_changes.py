@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lake.capture.schema_changes.flow import Held, LaterColumns
 from lake.capture.schema_changes.model import Column, Position
+from lake.capture.schemas import EMPTIED
 from lake.capture.typed_changes import (
     POSITION,
     CapturedColumn,
@@ -53,7 +54,8 @@ class HeldChanges(TypedChanges):
         again = f"raw.op = 'truncate' AND raw.after IS NOT NULL AND {at} < completions.last"
         return (
             f"max(CASE WHEN raw.op = 'truncate' AND raw.after IS NULL"
-            f" OR {again} AND {_is_before(self._held.since, 'raw.')} THEN {at} END) AS last,\n"
+            f" OR {again} AND ({_is_before(self._held.since, 'raw.')} OR raw.after = {sql_text(EMPTIED)})"
+            f" THEN {at} END) AS last,\n"
             f"    max(CASE WHEN {again} AND {is_later} THEN {at} END) AS again"
         )
 

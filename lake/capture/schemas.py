@@ -13,6 +13,9 @@ from dataclasses import dataclass
 READ_AGAIN = "the table is read again: what it had before counts until that is complete"
 """`after` of the `truncate` row with which a table begins to be read again. A `complete` row says that it is done."""
 
+EMPTIED = "all rows were removed while the table is read again: what it had before counts until that is complete"
+"""`after` of a `truncate` row of the source's own, while the table is read again."""
+
 WHOLE_ORDINAL = -1
 """The place of a `truncate` row before rows that are read as a whole: nothing was emptied at the source."""
 

@@ -25,7 +25,7 @@ from lake.capture.postgres.source import MESSAGE_PREFIX, SourceTable
 from lake.capture.postgres.state import State
 from lake.capture.postgres.values import RowEncoder, lake_type, may_be_unchanged, values_of
 from lake.capture.raw_table import Row
-from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.schemas import EMPTIED, INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
 from lake.capture.state import Phase, TableProgress
 
 Key = tuple[str, ...]
@@ -265,7 +265,7 @@ class Changes:
         progress = self.state.tables[log.name]
         layout = None if progress.layout is None else progress.layout.emptied()
         self.state.advance(log.name, layout=layout, shape="")
-        self._emit(log.name, "truncate", None, READ_AGAIN if progress.is_open else None)
+        self._emit(log.name, "truncate", None, EMPTIED if progress.is_open else None)
 
     def _write_schema(self, log: TableLog, schema: Schema) -> None:
         self.state.advance(log.name, shape=schema.form)

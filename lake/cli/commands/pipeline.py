@@ -20,6 +20,7 @@ from lake.protocol.formats.durations import parse_duration
 if TYPE_CHECKING:
     from lake.layers.compiler.compiling import Compiled
     from lake.layers.compiler.graph import Graph
+    from lake.layers.definitions.model import Project
     from lake.layers.runner.costs import Ways
     from lake.layers.runner.readiness import Turned
     from lake.layers.runner.runner import RefreshResult, Runner
@@ -73,7 +74,13 @@ def _moment(_: click.Context, __: click.Parameter, value: str | None) -> int | d
 @uri_option
 @click.option("--once", is_flag=True, help="Refresh once and end; what happens without --every, too.")
 @click.option("--every", metavar="DURATION", callback=_duration, help="Refresh again and again: 60s, 5min.")
-@click.option("--full-refresh", "full", multiple=True, metavar="TABLE", help="Compute all of this table.")
+@click.option(
+    "--full-refresh",
+    "full",
+    multiple=True,
+    metavar="TABLE",
+    help="Compute all of this table, which may get other columns.",
+)
 @json_option
 def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[str, ...], as_json: bool) -> None:
     """Bring all tables of a project up to date.
@@ -89,7 +96,8 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
     """
     if once and every is not None:
         raise click.UsageError("give either --once or --every")
-    graph = _graph(project, uri)
+    read = _project(project)
+    graph = _graph_of(read, uri)
     for name in full:
         graph.node(name)
     with _runner(graph, uri) as runner:
@@ -112,7 +120,11 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
             if every is None:
                 return
             time.sleep(max(0.0, every - (time.monotonic() - began)))
-            runner.graph = _graph(project, uri)
+            if read.definitions.captured:
+                try:
+                    runner.graph = _graph_of(read, uri)
+                except UserError as error:  # the tables stay as they are defined, which says what it can't go on from
+                    click.echo(f"Error: {error}", err=True)
 
 
 @pipeline.command("dry-run")
@@ -345,17 +357,26 @@ def replay(project: Path, uri: str, table: str, since: int | datetime, as_json: 
 
 def _graph(project: Path, uri: str) -> "Graph":
     """A project's layers. Its captured tables are as they are defined now. Raises UserError."""
+    return _graph_of(_project(project), uri)
+
+
+def _project(directory: Path) -> "Project":
     with _needs_pipeline():
-        from lake.layers.compiler.graph import graph_of
-        from lake.layers.definitions.projects import read_project, with_captured
-    read = read_project(project)
-    if not read.definitions.captured:
-        return graph_of(read)
+        from lake.layers.definitions.projects import read_project
+    return read_project(directory)
+
+
+def _graph_of(project: "Project", uri: str) -> "Graph":
+    from lake.layers.compiler.graph import graph_of
+    from lake.layers.definitions.projects import with_captured
+
+    if not project.definitions.captured:
+        return graph_of(project)
     from lake.cli.captured_tables import definitions_of
     from lake.tables.lake import LakeClient
 
     with connect(uri), LakeClient(uri, retry_seconds=RETRY_SECONDS) as client:
-        return graph_of(with_captured(read, definitions_of(client, project)))
+        return graph_of(with_captured(project, definitions_of(client, project.directory)))
 
 
 def _statuses(graph: "Graph", uri: str) -> "list[LayerStatus]":

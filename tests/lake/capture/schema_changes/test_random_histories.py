@@ -12,7 +12,7 @@ from lake.capture.postgres.capture import Capture
 from tests.lake.capture.schema_changes.test_held import ALL_APPLIED, ALL_HELD, shown
 from tests.lake.capture.shop import Source
 
-HISTORIES = int(os.environ.get("HISTORIES", "60"))
+HISTORIES = int(os.environ.get("HISTORIES", "30"))
 STEPS = 12
 AGREED = ("id", "a", "n", "b")
 LARGEST = {"a": (1 << 31) - 1, "n": 9999}
@@ -33,6 +33,7 @@ class History:
     others: list[str] = field(default_factory=list)
     last: dict[int, tuple[Any, ...] | None] = field(default_factory=dict)
     made: int = 0
+    statements: list[str] = field(default_factory=list)
 
     def fresh(self) -> str:
         self.made += 1
@@ -97,6 +98,11 @@ class History:
         sets = ", ".join(f"{name} = {value}" for name, value in some.items()) or "id = id"
         return f"UPDATE {self.name} SET {sets} WHERE id = {key}"
 
+    def run(self, source: Source, statement: str) -> None:
+        """Runs a statement, and keeps it for who looks at a failure."""
+        self.statements.append(statement)
+        source.run(statement)
+
     def note(self, source: Source) -> None:
         """Notes the states of the rows, where all agreed columns can be told."""
         listed = ", ".join("NULL" if now is None else now for now in self.names.values())
@@ -157,15 +163,18 @@ def test_random_histories(source: Source) -> None:
         for each in histories:
             if rng.random() < 0.4:
                 for statement in each.alteration().split("; "):
-                    source.run(statement)
+                    each.run(source, statement)
         for _ in range(4):
             for each in histories:
-                source.run(each.change())
+                each.run(source, each.change())
                 each.note(source)
+        for each in histories:
+            each.statements.append("-- captured")
         capture(source, rng)
         for each in histories:
             if step % 4 == 3 or rng.random() < 0.2:
-                assert shown(source, each.name, ALL_HELD) == each.wanted(), f"{each.name}, step {step}, seed {seed}"
+                found = shown(source, each.name, ALL_HELD)
+                assert found == each.wanted(), f"{each.name}, step {step}, seed {seed}: {'; '.join(each.statements)}"
     for each in histories:
         rows = [[*row] for row in source.run(f"SELECT * FROM {each.name} ORDER BY id")]
         assert shown(source, each.name, ALL_APPLIED) == rows, f"{each.name}, seed {seed}"
