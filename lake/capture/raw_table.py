@@ -44,6 +44,9 @@ SCHEMA: Final = pa.schema(
 DECISIONS: Final = "capture.schema-changes.decided"
 """The table's property that says what was decided on changes of the source's tables."""
 
+AMENDMENTS: Final = "capture.schema-changes.amended"
+"""The table's property that says what somebody has said of changes of the source's tables."""
+
 COLUMNS: Final = (
     (
         "op",
@@ -129,6 +132,7 @@ class RawTable:
                 "partition.commit.mode": "manual",
                 "comment": "changes of a database, by metastore capture",
                 DECISIONS: "{}",
+                AMENDMENTS: "{}",
             },
         )
         with suppress(AlreadyExistsException):

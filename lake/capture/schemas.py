@@ -13,6 +13,9 @@ from dataclasses import dataclass
 READ_AGAIN = "the table is read again: what it had before counts until that is complete"
 """`after` of the `truncate` row with which a table begins to be read again. A `complete` row says that it is done."""
 
+EMPTIED = "all rows were removed while the table is read again: what it had before counts until that is complete"
+"""`after` of a `truncate` row of the source's own, while the table is read again."""
+
 WHOLE_ORDINAL = -1
 """The place of a `truncate` row before rows that are read as a whole: nothing was emptied at the source."""
 
@@ -30,7 +33,8 @@ class DescribedColumn:
     `type`: Spark's. `source_type`: as the source writes it. `in_key`: part of the key that identifies rows. `large`:
     updates may leave its value out. `values_of`: names the type for comparison, where two types of the source hold the
     same values; by default `source_type`. `number`: the source's own for the column, which no other of the table ever
-    gets; None if it isn't known. It isn't compared.
+    gets; `table`: the source's own for the table, which one that is made again doesn't get. None if they aren't known.
+    They aren't compared.
     """
 
     name: str
@@ -40,6 +44,7 @@ class DescribedColumn:
     large: bool
     values_of: str | None = None
     number: int | None = None
+    table: int | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
                 "large": each.large,
                 "form": forms[-1],
                 **({} if each.number is None else {"number": each.number}),
+                **({} if each.table is None else {"table": each.table}),
             }
         )
     return Schema(json.dumps(described, ensure_ascii=False), tuple(forms))

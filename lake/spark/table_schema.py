@@ -1,7 +1,7 @@
 """A lake table's columns in Spark's types, and what it is stored as."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from lake.client.lake_types import Column, Schema
 from lake.protocol.errors import UserError
+from lake.protocol.formats.column_ids import COLUMN_IDS
 from lake.protocol.formats.spark_schema import PROVIDER, SCHEMA, beside_columns, joined
 
 _FIELD_ID = "parquet.field.id"
@@ -85,6 +86,21 @@ def widened(schema: Schema, fields: list[StructField]) -> tuple[list[Column], di
     data = [each for each in own if each.name.lower() not in keys]
     of_partitions = [each for each in own if each.name.lower() in keys]
     return columns, {**beside_columns(schema.properties), SCHEMA: StructType([*data, *fields, *of_partitions]).json()}
+
+
+def rewritten(schema: Schema, fields: Sequence[StructField]) -> Schema:
+    """A table's schema once a completion that replaces all its files gives it other data columns."""
+    columns = [Column(each.name.lower(), each.dataType.simpleString()) for each in fields]
+    ids = schema.column_ids().changed([each.name for each in columns], {}, 0)
+    properties = {**schema.properties, COLUMN_IDS: ids.to_text()}
+    own = spark_schema(schema.properties)
+    if own is not None:
+        keys = {key.name.lower() for key in schema.keys}
+        of_partitions = [each for each in own if each.name.lower() in keys]
+        whole = StructType([*fields, *of_partitions]).json()
+        others = {key: value for key, value in properties.items() if not key.startswith(SCHEMA)}
+        properties = {**others, **beside_columns(schema.properties), SCHEMA: whole}
+    return schema._replace(columns=columns, properties=properties)
 
 
 def stored_columns(schema: Schema, data: StructType) -> list[Expression]:

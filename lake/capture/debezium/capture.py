@@ -12,7 +12,7 @@ from lake.capture.debezium.values import UNAVAILABLE, Placeholder
 from lake.capture.errors import CaptureError
 from lake.capture.raw_table import Row
 from lake.capture.runner import CaptureOptions, Runner, Session
-from lake.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of, text_of_statement
+from lake.capture.schemas import EMPTIED, READ_AGAIN, DescribedColumn, Schema, schema_of, text_of_statement
 from lake.protocol.clock import now_ms
 
 _WAIT_SECONDS = 0.5
@@ -134,7 +134,7 @@ class _Session(Session[DebeziumOptions, DebeziumState]):
             return
         self._describe(event)
         is_superseded = event.op == "truncate" and self.state.tables[event.table].is_read_again
-        self._add_change(event, event.op, event.before, READ_AGAIN if is_superseded else event.after, 1)
+        self._add_change(event, event.op, event.before, EMPTIED if is_superseded else event.after, 1)
         if event.op == "truncate":  # its rows may have any columns from here on
             self.state.advance(event.table, shape="", earlier=())
             self._columns.pop(event.table, None)

@@ -25,6 +25,7 @@ from lake.capture.mysql.values import Column, RowEncoder
 from lake.capture.raw_table import Row
 from lake.capture.runner import DatabaseOptions, DatabaseSession, Runner
 from lake.capture.schemas import (
+    EMPTIED,
     INCOMPLETE,
     READ_AGAIN,
     WHOLE_ORDINAL,
@@ -353,7 +354,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         if progress is None or table in self.state.dropped or self._is_seen(progress):
             return
         self.state.advance(table, shape="")  # the columns are written down again before the next row
-        self._emit(table, "truncate", None, READ_AGAIN if progress.is_open else None)
+        self._emit(table, "truncate", None, EMPTIED if progress.is_open else None)
 
     def _drop(self, names: Iterable[str]) -> None:
         """Rows of tables that are gone stay, as what comes again by these names is made again."""

@@ -25,7 +25,7 @@ from lake.capture.postgres.source import MESSAGE_PREFIX, SourceTable
 from lake.capture.postgres.state import State
 from lake.capture.postgres.values import RowEncoder, lake_type, may_be_unchanged, values_of
 from lake.capture.raw_table import Row
-from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.schemas import EMPTIED, INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
 from lake.capture.state import Phase, TableProgress
 
 Key = tuple[str, ...]
@@ -191,7 +191,7 @@ class Changes:
         if not self._counts(log.name):
             return
         if not self.state.tables[log.name].shape:
-            self._write_schema(log, self.describe(log.relation.columns, log.key_columns, log.catalog))
+            self._write_schema(log, self.describe(log.relation.oid, log.relation.columns, log.key_columns, log.catalog))
         if is_taken and (new is None or moved):
             # Another row may have got this key before: nothing says which of the two is gone.
             assert old is not None
@@ -265,7 +265,7 @@ class Changes:
         progress = self.state.tables[log.name]
         layout = None if progress.layout is None else progress.layout.emptied()
         self.state.advance(log.name, layout=layout, shape="")
-        self._emit(log.name, "truncate", None, READ_AGAIN if progress.is_open else None)
+        self._emit(log.name, "truncate", None, EMPTIED if progress.is_open else None)
 
     def _write_schema(self, log: TableLog, schema: Schema) -> None:
         self.state.advance(log.name, shape=schema.form)
@@ -280,7 +280,7 @@ class Changes:
         known = self.state.tables.get(log.name)
         if not self._is_new or (known is not None and transaction.begin.commit_lsn < known.start_lsn):
             return
-        schema = self.describe(relation.columns, log.key_columns, log.catalog)
+        schema = self.describe(relation.oid, relation.columns, log.key_columns, log.catalog)
         if known is None or known.oid != relation.oid or self._has_changed_since(known, schema, found):
             phase = Phase.CHUNKS if log.key_columns else Phase.WHOLE  # without a key there is nothing to read chunks by
             self._ordinal = self.begin_again(
@@ -315,7 +315,9 @@ class Changes:
         self.add(name, self.row(begin, ordinal + 1, "truncate", None, READ_AGAIN))
         return ordinal + 1
 
-    def describe(self, columns: Iterable[Column], key: tuple[str, ...], catalog: CatalogTable | None) -> Schema:
+    def describe(
+        self, oid: int, columns: Iterable[Column], key: tuple[str, ...], catalog: CatalogTable | None
+    ) -> Schema:
         """The schema of a table. Its columns' numbers are those of the catalog, if that has the same columns by now."""
         columns = list(columns)
         numbers = {each.name: each.number for each in catalog.columns} if catalog is not None else {}
@@ -330,6 +332,7 @@ class Changes:
                 may_be_unchanged(each),
                 values_of(each, name),
                 numbers.get(each.name),
+                oid,
             )
             for each, name in zip(columns, self._type_names(columns), strict=True)
         )

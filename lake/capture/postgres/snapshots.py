@@ -232,7 +232,7 @@ class Snapshots:
             return False
         if pending.limit is not None and pending.start != (progress.key, progress.after):
             return False  # the log has begun to read it from the start meanwhile
-        described = self._changes.describe(chunk.table.columns, chunk.table.key, chunk.table.catalog)
+        described = self._changes.describe(chunk.table.oid, chunk.table.columns, chunk.table.key, chunk.table.catalog)
         if (progress.shape and not described.continues(progress.shape)) or (
             progress.layout is not None and chunk.table.catalog.change_since(progress.layout) is not None
         ):
@@ -303,7 +303,7 @@ class Snapshots:
 
     def _add_shape(self, begin: Begin, ordinal: int, table: SourceTable) -> int:
         """Writes down the columns of a table when they are new. Returns the last place."""
-        schema = self._changes.describe(table.columns, table.key, table.catalog)
+        schema = self._changes.describe(table.oid, table.columns, table.key, table.catalog)
         if self._state.tables[table.name].shape == schema.form:
             return ordinal
         self._state.advance(table.name, shape=schema.form)

@@ -28,12 +28,13 @@ def held(changes: Iterable[Decided]) -> list[SchemaChange]:
 def columns_without(changes: Iterable[Decided]) -> frozenset[str]:
     """The columns of a table, as they are called by now, that typed tables don't get: held, or ignored.
 
-    `changes`: all of the table, in their order. Raises CaptureError if another change than a new column is held.
+    `changes`: all of the table, in their order. Truncations count whatever is decided. Raises CaptureError if another
+    change than a new column is held.
     """
     left_out: set[str] = set()
     for change, decision in changes:
         difference = change.difference
-        if decision.action is Action.HOLD and difference.kind not in ADDS:
+        if decision.action is Action.HOLD and difference.kind not in ADDS | {Kind.TRUNCATE}:
             raise CaptureError(
                 f"a change of {change.table} is held ({decision.why}): {difference.said}, at {change.at}; decide on it"
                 f" by metastore schema-changes approve, or in {FILE}"

@@ -50,7 +50,9 @@ def differences(old: Sequence[Column], new: Sequence[Column], cause: Cause) -> l
 def _pairs(old: Sequence[Column], new: Sequence[Column], cause: Cause) -> tuple[list[tuple[Column, Column]], bool]:
     """Columns that are the same ones, and whether their numbers say so for certain."""
     numbers = [each.number for each in (*old, *new)]
-    if old and new and None not in numbers:
+    # The columns of a table that was dropped and made again have the numbers of other columns.
+    is_same = len({each.table for each in (*old, *new) if each.table is not None}) < 2
+    if old and new and None not in numbers and is_same:
         by_number = {each.number: each for each in new}
         return [(each, by_number[each.number]) for each in old if each.number in by_number], True
     names = {each.name: each.name for each in old}

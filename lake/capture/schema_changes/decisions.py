@@ -3,12 +3,13 @@ server's log of calls has who did."""
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lake.capture.errors import CaptureError
-from lake.capture.raw_table import DECISIONS
+from lake.capture.raw_table import AMENDMENTS, DECISIONS
 from lake.capture.schema_changes.agreed import Decided, decided
-from lake.capture.schema_changes.history import changes_of
+from lake.capture.schema_changes.amendments import Amendment, check, parsed, sent
+from lake.capture.schema_changes.history import changes_of, history_of
 from lake.capture.schema_changes.model import ADDS, Action
 from lake.capture.schema_changes.policy import Policy
 from lake.protocol.hive import MetaException
@@ -19,11 +20,48 @@ _ATTEMPTS = 5
 
 
 def with_decisions(policy: Policy, lake: LakeTable) -> Policy:
-    """A policy with what was decided on changes in a raw table. What the policy's file says of one counts more.
+    """A policy with what was decided on changes in a raw table, and said of them. What the policy's file says of one
+    counts more.
 
     Raises CaptureError for a property that isn't readable.
     """
-    return dataclasses.replace(policy, decided={**_decisions(_text_of(lake)), **(policy.decided or {})})
+    kept = lake.describe().parameters or {}
+    decisions = _decisions(kept.get(DECISIONS))
+    return dataclasses.replace(
+        policy, decided={**decisions, **(policy.decided or {})}, amended=parsed(kept.get(AMENDMENTS))
+    )
+
+
+def amend(lake: LakeTable, policy: Policy, table: str, at: str, amendments: Sequence[Amendment]) -> list[Decided]:
+    """Says what has become of columns by the changes of a table at a position, which stay held; gives these.
+
+    Amendments take the place of earlier ones; none takes them back. Raises CaptureError if there are no such changes,
+    if an earlier change of the table is held, if they aren't held, or if the amendments aren't about their columns;
+    and what the server raises where the caller may not alter the table.
+    """
+    history = history_of(lake, table)
+    for _ in range(_ATTEMPTS):
+        known = with_decisions(policy, lake)
+        chosen = _chosen(decided(history.changes, known), table, at)
+        if all(each.decision.action is not Action.HOLD for each in chosen):
+            raise CaptureError(f"the change of {table} at {at} isn't held: there is nothing to amend")
+        number = next((n for n, each in enumerate(history.eras) if any(str(one.at) == at for one in each.changes)), 0)
+        if not number:
+            raise CaptureError(f"the change of {table} at {at} has left all columns as they were")
+        check(amendments, history.eras[number - 1].columns, history.eras[number].columns)
+        text = (lake.describe().parameters or {}).get(AMENDMENTS)
+        made = {**parsed(text), (table, at): tuple(amendments)}
+        if not amendments:
+            del made[table, at]
+        if parsed(text) != made:
+            try:
+                keep_property(lake, AMENDMENTS, sent(made), _expecting(AMENDMENTS, text))
+            except MetaException:
+                if (lake.describe().parameters or {}).get(AMENDMENTS) == text:
+                    raise
+                continue  # somebody else has said something meanwhile
+        return chosen
+    raise CaptureError(f"others decide on changes in {lake.name} at the same time: try again")
 
 
 def decide(lake: LakeTable, policy: Policy, table: str, at: str, action: Action) -> list[Decided]:
@@ -48,7 +86,7 @@ def decide(lake: LakeTable, policy: Policy, table: str, at: str, action: Action)
         if decisions.get((table, at)) is not action:
             made = _text({**decisions, (table, at): action})
             try:
-                keep_property(lake, DECISIONS, made, _expecting(text))
+                keep_property(lake, DECISIONS, made, _expecting(DECISIONS, text))
             except MetaException:
                 if _text_of(lake) == text:
                     raise
@@ -77,9 +115,9 @@ def _text_of(lake: LakeTable) -> str | None:
     return (lake.describe().parameters or {}).get(DECISIONS)
 
 
-def _expecting(text: str | None) -> Mapping[str, str]:
+def _expecting(name: str, text: str | None) -> Mapping[str, str]:
     # A table of an earlier version has no such property, and Hive's call can't expect that.
-    return {} if text is None else {"expected_parameter_key": DECISIONS, "expected_parameter_value": text}
+    return {} if text is None else {"expected_parameter_key": name, "expected_parameter_value": text}
 
 
 def _decisions(text: str | None) -> dict[tuple[str, str], Action]:

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
-from typing import Any
+from typing import Any, NamedTuple
 
 import fsspec
 import pyarrow as pa
@@ -20,22 +20,83 @@ from lake.protocol.formats.partition_names import make_name
 from lake.tables.lake import LakeTable
 
 _OPS = ("schema", "statement", "truncate", "hold")
+_MARKS = ("incomplete", "complete")
 _NEEDED = ("op", "after", "committed_at", "epoch", "commit_lsn", "ordinal")
+
+
+class Era(NamedTuple):
+    """What the rows of a table have from a position on, until the next one.
+
+    `at`: of the `schema` row. `begins`: where the table began to be read again for it; `at` if it wasn't. `open`: where
+    it had begun to be read again before that, and wasn't read to its end by then; None mostly. `text`: of the `schema`
+    row. `changes`: between the era before and this one.
+    """
+
+    at: Position
+    begins: Position
+    open: Position | None
+    text: str
+    changes: tuple[SchemaChange, ...]
+
+    @property
+    def columns(self) -> list[Column]:
+        """The table's columns."""
+        return _columns(self.text)
+
+
+class History(NamedTuple):
+    """What a table has been through. `changes`: all of them, in order; those with other columns are in `eras`, too.
+    `known`: the last position at which something was said of the table's columns."""
+
+    eras: list[Era]
+    changes: list[SchemaChange]
+    known: Position
 
 
 def changes_of(lake: LakeTable, table: str) -> list[SchemaChange]:
     """The changes of a source's table since it was first captured, in order. The columns that it had then are none."""
-    return changes_in(table, _described(lake, table))
+    return history_of(lake, table).changes
+
+
+def history_of(lake: LakeTable, table: str) -> History:
+    """The history of a source's table since it was first captured."""
+    return history_in(table, _described(lake, table))
 
 
 def changes_in(table: str, rows: Iterable[Mapping[str, Any]]) -> list[SchemaChange]:
     """As `changes_of`, from the rows of a raw table; those of other operations don't count."""
-    history, found = _History(table), list[SchemaChange]()
+    return history_in(table, rows).changes
+
+
+def history_in(table: str, rows: Iterable[Mapping[str, Any]]) -> History:
+    """As `history_of`, from the rows of a raw table."""
+    walk = _History(table)
+    eras, changes, known = list[Era](), list[SchemaChange](), Position(0, 0, 0)
+    begins: Position | None = None
+    was_open: Position | None = None  # before the table began to be read again for the next era
+    is_open: Position | None = None
     for row in sorted(rows, key=_position):
-        if row["op"] == "truncate":  # rows count from there on, whatever was before
-            found = [dataclasses.replace(each, blocked=None) for each in found]
-        found += history.take(row)
-    return found
+        op, at = row["op"], _position(row)
+        if op == "truncate":  # rows count from there on, whatever was before
+            changes = [dataclasses.replace(each, blocked=None) for each in changes]
+            eras = [_unblocked(each) for each in eras]
+        if op == "truncate" and row["after"] is not None and begins is None:
+            begins, was_open = at, is_open
+        if op == "incomplete" or (op == "truncate" and row["after"] is not None):
+            is_open = is_open or at
+        elif op == "complete":
+            is_open = None
+        found = [*walk.take(row)]
+        changes += found
+        if op == "schema":
+            eras.append(Era(at, begins or at, was_open if begins else is_open, row["after"], tuple(found)))
+            begins = None
+        known = at if op in ("schema", "hold") else known
+    return History(eras, changes, known)
+
+
+def _unblocked(era: Era) -> Era:
+    return era._replace(changes=tuple(dataclasses.replace(each, blocked=None) for each in era.changes))
 
 
 def _described(lake: LakeTable, table: str) -> Iterator[dict[str, Any]]:
@@ -46,7 +107,7 @@ def _described(lake: LakeTable, table: str) -> Iterator[dict[str, Any]]:
         with storage.open(path, "rb") as opened:
             file = pq.ParquetFile(opened)
             for group in range(file.num_row_groups):
-                wanted = pc.is_in(file.read_row_group(group, ["op"]).column("op"), pa.array(_OPS))
+                wanted = pc.is_in(file.read_row_group(group, ["op"]).column("op"), pa.array([*_OPS, *_MARKS]))
                 if pc.any(wanted).as_py():
                     yield from file.read_row_group(group, [*_NEEDED]).filter(wanted).to_pylist()
 
@@ -142,6 +203,14 @@ _NAMING = re.compile(r"\bRENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)", re.IGNORECASE)
 
 def _columns(text: str) -> list[Column]:
     return [
-        Column(each["name"], each["type"], each["source_type"], each["key"], each.get("number"))
+        Column(
+            each["name"],
+            each["type"],
+            each["source_type"],
+            each["key"],
+            each.get("number"),
+            each.get("table"),
+            each.get("large", False),
+        )
         for each in json.loads(text)
     ]

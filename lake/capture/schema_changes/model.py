@@ -70,13 +70,16 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column as a `schema` row has it. `type`: Spark's. `number`: the source's own; None if it isn't known."""
+    """A column as a `schema` row has it. `type`: Spark's. `number`, `table`: the source's own for the column and for
+    its table; None if they aren't known. `may_be_unchanged`: updates may leave its value out."""
 
     name: str
     type: str
     source_type: str
     in_key: bool
     number: int | None = None
+    table: int | None = None
+    may_be_unchanged: bool = False
 
 
 @dataclass(frozen=True)

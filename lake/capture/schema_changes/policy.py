@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from lake.capture.errors import CaptureError
+from lake.capture.schema_changes.amendments import Amendment
 from lake.capture.schema_changes.model import Action, Difference, Kind, SchemaChange
 
 FILE = "schema-changes.yml"
@@ -50,11 +51,19 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class Policy:
-    """What becomes of changes. The first rule that fits counts; `decided`: of single changes, by table and position."""
+    """What becomes of changes. The first rule that fits counts; `decided`: of single changes, by table and position.
+
+    `amended`: what somebody says of single changes, which the source doesn't tell.
+    """
 
     rules: Sequence[Rule] = ()
     personal: Sequence[str] = PERSONAL
     decided: Mapping[tuple[str, str], Action] | None = None
+    amended: Mapping[tuple[str, str], tuple[Amendment, ...]] | None = None
+
+    def amendments(self, change: SchemaChange) -> tuple[Amendment, ...]:
+        """What somebody says of a change, and of others at its position."""
+        return (self.amended or {}).get((change.table, str(change.at)), ())
 
     def decide(self, change: SchemaChange) -> Decision:
         """What becomes of a change."""

@@ -45,6 +45,11 @@ def _limit(source: str) -> tuple[tuple[str, ...], float] | None:
     return (found["time"] or "text", found["zone"] or ""), usual if found["limit"] is None else int(found["limit"])
 
 
+def is_exact_number(type: str) -> bool:
+    """Whether a type has whole numbers, or decimals."""
+    return _digits(type) is not None
+
+
 def _holds(type: str, other: str) -> bool:
     """Whether a type has all values of another one, which is read as it."""
     before, after = _digits(other), _digits(type)

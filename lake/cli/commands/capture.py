@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lake.cli.commands.schema_changes import changes_of_tables, policy_of, policy_option
+from lake.cli.commands.schema_changes import policy_of, policy_option
 from lake.cli.confirming import confirm
 from lake.cli.connection import connect, uri_option
 from lake.cli.group import Group
@@ -460,16 +460,18 @@ def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str, poli
     """Print definitions of typed tables for `metastore pipeline`.
 
     One for each captured table that has a key. A table whose definitions can't be printed is named in a comment. Two
-    tables of one name get their schemas before it. With --policy, columns that it holds or ignores are left out, and a
-    table of which another change is held counts as one whose definitions can't be printed.
+    tables of one name get their schemas before it. With --policy, columns that it holds or ignores are left out, and
+    while another change of a table is held, its columns before that flow on.
 
     \b
     Examples:
       metastore capture definitions --into raw.shop > shop/transformations/ods.sql
       metastore capture definitions --into raw.shop --table public.orders --misfits quarantine
     """
+    rules = None if policy is None else policy_of(policy)  # says what is missing to read it
     from lake.capture.definitions import definition, names_of
     from lake.capture.errors import CaptureError
+    from lake.capture.schema_changes.decisions import with_decisions
     from lake.tables.lake import LakeClient
 
     state = _state(uri, into)
@@ -481,24 +483,14 @@ def definitions(into: str, uri: str, tables: tuple[str, ...], misfits: str, poli
             try:
                 if table in state.troubles:
                     raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
-                without = _columns_without(uri, into, table, policy)
                 lake, quarantines = client.table(into), misfits == "quarantine"
-                click.echo(definition(lake, table, names[table], quarantines=quarantines, without=without))
+                known = None if rules is None else with_decisions(rules, lake)
+                click.echo(definition(lake, table, names[table], quarantines=quarantines, policy=known))
             except CaptureError as error:
                 if tables:
                     raise
                 click.echo(f"-- {error}\n")
                 click.echo(str(error), err=True)
-
-
-def _columns_without(uri: str, into: str, table: str, policy: Path | None) -> frozenset[str]:
-    """The columns of a table that a policy leaves out; none without a policy. Raises UserError."""
-    if policy is None:
-        return frozenset()
-    rules = policy_of(policy)  # says what is missing to read it
-    from lake.capture.schema_changes.agreed import columns_without
-
-    return columns_without(changes_of_tables(uri, into, (table,), rules))
 
 
 def _slot_name(uri: str, into: str) -> str:

@@ -20,6 +20,7 @@ from lake.protocol.formats.durations import parse_duration
 if TYPE_CHECKING:
     from lake.layers.compiler.compiling import Compiled
     from lake.layers.compiler.graph import Graph
+    from lake.layers.definitions.model import Project
     from lake.layers.runner.costs import Ways
     from lake.layers.runner.readiness import Turned
     from lake.layers.runner.runner import RefreshResult, Runner
@@ -73,7 +74,13 @@ def _moment(_: click.Context, __: click.Parameter, value: str | None) -> int | d
 @uri_option
 @click.option("--once", is_flag=True, help="Refresh once and end; what happens without --every, too.")
 @click.option("--every", metavar="DURATION", callback=_duration, help="Refresh again and again: 60s, 5min.")
-@click.option("--full-refresh", "full", multiple=True, metavar="TABLE", help="Compute all of this table.")
+@click.option(
+    "--full-refresh",
+    "full",
+    multiple=True,
+    metavar="TABLE",
+    help="Compute all of this table, which may get other columns.",
+)
 @json_option
 def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[str, ...], as_json: bool) -> None:
     """Bring all tables of a project up to date.
@@ -89,7 +96,8 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
     """
     if once and every is not None:
         raise click.UsageError("give either --once or --every")
-    graph = _graph(project)
+    read = _project(project)
+    graph = _graph_of(read, uri)
     for name in full:
         graph.node(name)
     with _runner(graph, uri) as runner:
@@ -112,6 +120,11 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
             if every is None:
                 return
             time.sleep(max(0.0, every - (time.monotonic() - began)))
+            if read.definitions.captured:
+                try:
+                    runner.graph = _graph_of(read, uri)
+                except UserError as error:  # the tables stay as they are defined, which says what it can't go on from
+                    click.echo(f"Error: {error}", err=True)
 
 
 @pipeline.command("dry-run")
@@ -125,7 +138,7 @@ def dry_run(project: Path, uri: str, as_json: bool) -> None:
     Example:
       metastore pipeline dry-run shop --uri thrift://metastore.example:9083
     """
-    with _runner(_graph(project), uri) as runner:
+    with _runner(_graph(project, uri), uri) as runner:
         found = runner.compile()
     if as_json:
         print_json([_described(each) for each in found])
@@ -151,7 +164,7 @@ def explain(project: Path, table: str | None, uri: str, as_json: bool) -> None:
       metastore pipeline explain shop
       metastore pipeline explain shop dws.revenue
     """
-    graph = _graph(project)
+    graph = _graph(project, uri)
     wanted = None if table is None else graph.node(table).name
     with _runner(graph, uri) as runner:
         found = [each for each in runner.compile() if wanted in (None, each.name)]
@@ -183,7 +196,7 @@ def status(project: Path, uri: str, as_json: bool) -> None:
     Example:
       metastore pipeline status shop --json
     """
-    found = _statuses(_graph(project), uri)
+    found = _statuses(_graph(project, uri), uri)
     if as_json:
         print_json([each.as_json() for each in found])
         return
@@ -222,7 +235,7 @@ def graph(project: Path, uri: str, page_file: Path) -> None:
     from lake.cli.pages.html import write
     from lake.cli.pages.pipeline_page import pipeline_page
 
-    found = _graph(project)
+    found = _graph(project, uri)
     write(page_file, pipeline_page(found, _statuses(found, uri), datetime.now(UTC)))
 
 
@@ -263,7 +276,7 @@ def rollback(
     """
     if (moment is None) == (instant is None) or (instant is None) != (table is None):
         raise click.UsageError("give --table and --instant, or --to")
-    graph = _graph(project)
+    graph = _graph(project, uri)
     with _runner(graph, uri) as runner:
         if table is not None and instant is not None:
             _undo(runner, table, instant, force=force, yes=yes, dry_run=dry_run, as_json=as_json)
@@ -332,7 +345,7 @@ def replay(project: Path, uri: str, table: str, since: int | datetime, as_json: 
     Example:
       metastore pipeline replay shop --table ods.orders --since 2026-01-31T12:00:00Z
     """
-    graph = _graph(project)
+    graph = _graph(project, uri)
     name = graph.node(table).name
     with _runner(graph, uri) as runner:
         from lake.layers.undo.restore import moment_at
@@ -342,11 +355,28 @@ def replay(project: Path, uri: str, table: str, since: int | datetime, as_json: 
         _print_result(runner.refresh(replay={name: at}), time.monotonic() - began, as_json=as_json)
 
 
-def _graph(project: Path) -> "Graph":
+def _graph(project: Path, uri: str) -> "Graph":
+    """A project's layers. Its captured tables are as they are defined now. Raises UserError."""
+    return _graph_of(_project(project), uri)
+
+
+def _project(directory: Path) -> "Project":
     with _needs_pipeline():
-        from lake.layers.compiler.graph import graph_of
         from lake.layers.definitions.projects import read_project
-    return graph_of(read_project(project))
+    return read_project(directory)
+
+
+def _graph_of(project: "Project", uri: str) -> "Graph":
+    from lake.layers.compiler.graph import graph_of
+    from lake.layers.definitions.projects import with_captured
+
+    if not project.definitions.captured:
+        return graph_of(project)
+    from lake.cli.captured_tables import definitions_of
+    from lake.tables.lake import LakeClient
+
+    with connect(uri), LakeClient(uri, retry_seconds=RETRY_SECONDS) as client:
+        return graph_of(with_captured(project, definitions_of(client, project.directory)))
 
 
 def _statuses(graph: "Graph", uri: str) -> "list[LayerStatus]":

@@ -46,8 +46,11 @@ def policy_of(path: Path | None) -> "Policy":
     return Policy() if path is None else read_policy(path)
 
 
-def changes_of_tables(uri: str, into: str, tables: tuple[str, ...], policy: "Policy") -> "list[Decided]":
-    """The changes of some tables in a raw table, none for all, and what a policy says of them. Raises UserError."""
+def changes_of_tables(uri: str, into: str, tables: tuple[str, ...], policy: "Policy") -> "tuple[list[Decided], Policy]":
+    """The changes of some tables in a raw table, none for all, and what a policy says of them, with what was decided.
+
+    Raises UserError.
+    """
     from lake.capture.schema_changes.agreed import decided
     from lake.capture.schema_changes.decisions import with_decisions
     from lake.capture.schema_changes.history import changes_of
@@ -57,7 +60,7 @@ def changes_of_tables(uri: str, into: str, tables: tuple[str, ...], policy: "Pol
         named = _tables(client, into, tables)
         lake = client.table(into)
         known = with_decisions(policy, lake)
-        return [one for each in named for one in decided(changes_of(lake, each), known)]
+        return [one for each in named for one in decided(changes_of(lake, each), known)], known
 
 
 def _tables(client: "LakeClient", into: str, tables: tuple[str, ...]) -> list[str]:
@@ -95,11 +98,11 @@ def list_changes(
       metastore schema-changes list --into raw.shop --policy shop/schema-changes.yml --all --json
     """
     rules = policy_of(policy)
-    found = changes_of_tables(uri, ".".join(table_parts(into)), tables, rules)
-    _print([each for each in found if shows_all or each.decision.action == "hold"], as_json=as_json)
+    found, known = changes_of_tables(uri, ".".join(table_parts(into)), tables, rules)
+    _print([each for each in found if shows_all or each.decision.action == "hold"], known, as_json=as_json)
 
 
-def _print(found: "list[Decided]", *, as_json: bool) -> None:
+def _print(found: "list[Decided]", policy: "Policy", *, as_json: bool) -> None:
     listed = [
         {
             "table": change.table,
@@ -107,6 +110,7 @@ def _print(found: "list[Decided]", *, as_json: bool) -> None:
             "since": change.since.isoformat(),
             "kind": change.difference.kind.value,
             "change": change.difference.said,
+            "amended": "; ".join(map(str, policy.amendments(change))) or None,
             "action": decision.action.value,
             "why": decision.why,
             "statement": change.statement,
@@ -116,8 +120,9 @@ def _print(found: "list[Decided]", *, as_json: bool) -> None:
     if as_json:
         print_json({"changes": listed})
         return
-    columns = ("table", "at", "since", "kind", "change", "action", "why")
-    print_list("change", columns, [[each[name] for name in columns] for each in listed])
+    columns = ("table", "at", "since", "kind", "change", "action", "why", "amended")
+    shown = [name for name in columns if name != "amended" or any(each["amended"] for each in listed)]
+    print_list("change", shown, [[each[name] for name in shown] for each in listed])
 
 
 @schema_changes.command()
@@ -158,9 +163,41 @@ def reject(into: str, uri: str, table: str, at: str, policy: Path | None, as_jso
     _decide(into, uri, table, at, policy, "ignore", as_json=as_json)
 
 
+@schema_changes.command()
+@click.option("--into", required=True, metavar="DATABASE.TABLE", help="The raw table.")
+@uri_option
+@click.option("--table", required=True, metavar="SCHEMA.TABLE", help="The table that has changed.")
+@click.option("--at", required=True, metavar="POSITION", help="The position of the change, as `list` prints it.")
+@click.option("--as", "said", multiple=True, metavar="TEXT", help="'rename x=y', 'drop+add x' or 'cast x'.")
+@policy_option
+@json_option
+def amend(into: str, uri: str, table: str, at: str, said: tuple[str, ...], policy: Path | None, as_json: bool) -> None:
+    """Say which column is which, where a source doesn't tell.
+
+    The change stays held. By what is said, the columns before it go on, or wait. `rename x=y`: y has the values of x.
+    `drop+add x`: no column has them. `cast x`: x has them, in another type. Without --as what was said is taken back.
+
+    \b
+    Example:
+      metastore schema-changes amend --into raw.shop --table public.orders --at 1.28190544.1 --as 'rename amount=total'
+    """
+    rules = policy_of(policy)
+    from lake.capture.schema_changes.amendments import Amendment
+    from lake.capture.schema_changes.decisions import amend, with_decisions
+    from lake.tables.lake import LakeClient
+
+    amendments = [*map(Amendment.parse, said)]
+    name = ".".join(table_parts(into))
+    with connect(uri), LakeClient(uri) as client:
+        _tables(client, name, (table,))
+        found = amend(client.table(name), rules, table, at, amendments)
+        known = with_decisions(rules, client.table(name))
+    _print(found, known, as_json=as_json)
+
+
 def _decide(into: str, uri: str, table: str, at: str, policy: Path | None, action: str, *, as_json: bool) -> None:
     rules = policy_of(policy)
-    from lake.capture.schema_changes.decisions import decide
+    from lake.capture.schema_changes.decisions import decide, with_decisions
     from lake.capture.schema_changes.model import Action
     from lake.tables.lake import LakeClient
 
@@ -168,4 +205,5 @@ def _decide(into: str, uri: str, table: str, at: str, policy: Path | None, actio
     with connect(uri), LakeClient(uri) as client:
         _tables(client, name, (table,))
         found = decide(client.table(name), rules, table, at, Action(action))
-    _print(found, as_json=as_json)
+        known = with_decisions(rules, client.table(name))
+    _print(found, known, as_json=as_json)

@@ -31,7 +31,7 @@ class Node:
     `flow` is set for a streaming table that applies a log; its query needs the columns of its source, and is made by
     `cdc_query`. `appends` are the queries of one that others fill, whose columns are matched by name.
     `is_quarantine`: its rows are those that the expectations keep out of the table that the query is of. `sink`: its
-    rows go there, too.
+    rows go there, too. `is_captured`: it belongs to a captured table, whose columns follow those of the source.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Node:
     is_quarantine: bool = False
     appends: tuple[Written, ...] = ()
     sink: Sink | None = None
+    is_captured: bool = False
 
     @property
     def waits_for_sources(self) -> bool:
@@ -101,6 +102,10 @@ class Graph:
 def graph_of(project: Project) -> Graph:
     """The layers of a project. Raises BadDefinition for names that are there twice, cycles, and bad queries."""
     defined = project.definitions
+    if defined.captured:
+        raise BadDefinition(
+            defined.captured[0].place, "what captured tables are defined by is known by their raw table"
+        )
     views = {each.name.lower(): each for each in defined.views if each.is_temporary}
     tables: list[View | StreamingTable] = [each for each in defined.views if not each.is_temporary]
     tables += defined.streaming_tables
@@ -209,6 +214,7 @@ def _view(view: View, views: Mapping[str, Written], project: Project) -> Node:
         view.properties,
         view.partitions,
         view.expectations,
+        is_captured=view.is_captured,
     )
 
 
@@ -241,6 +247,7 @@ def _streaming(table: StreamingTable, views: Mapping[str, Written], project: Pro
         table.expectations,
         appends=tuple(written),
         sink=table.sink,
+        is_captured=table.is_captured,
     )
 
 

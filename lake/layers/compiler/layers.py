@@ -191,6 +191,15 @@ def recomputed(layer: Layer, deltas: Deltas, stored: str) -> str:
     return _differences(layer, deltas, stored, new)
 
 
+def all_rows(layer: Layer, deltas: Deltas) -> tuple[str, str]:
+    """The steps with the whole answer of a layer's query, and with the same as changes of an empty table."""
+    rows = select_from(layer.expressions(), deltas.rows(layer.operator, Side.AFTER))
+    new = deltas.add("new", rows, keep=True)
+    columns = [exp.column(name, quoted=True) for name in layer.columns]
+    kind = exp.alias_(exp.Literal.string(str(ChangeType.INSERT)), CHANGE_TYPE)
+    return new, deltas.add("changes", select_from([*columns, kind], new))
+
+
 def relations_after(layer: Layer, deltas: Deltas, stored: str, changes: str | None) -> Relations:
     """The relations of a layer's table for the layers above it: its rows before and after, and those that changed."""
     if changes is None:

@@ -46,7 +46,8 @@ class Expectation:
 class View:
     """A query with a name: a materialized view, or a temporary one, which is computed where it is used.
 
-    `name` is as the definition has it. `line` is where its query begins.
+    `name` is as the definition has it. `line` is where its query begins. `is_captured`: it belongs to a captured table,
+    whose columns follow those of the source.
     """
 
     name: str
@@ -57,6 +58,7 @@ class View:
     properties: Mapping[str, str] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    is_captured: bool = False
 
     @property
     def policy(self) -> RefreshPolicy:
@@ -83,7 +85,10 @@ class Sink:
 
 @dataclass(frozen=True)
 class StreamingTable:
-    """A table that flows fill: one that applies a log, or any number that append. What comes goes to `sink`, too."""
+    """A table that flows fill: one that applies a log, or any number that append. What comes goes to `sink`, too.
+
+    `is_captured`: as of a view.
+    """
 
     name: str
     place: Place
@@ -92,6 +97,7 @@ class StreamingTable:
     partitions: tuple[str, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     sink: Sink | None = None
+    is_captured: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,24 @@ class AppendFlow:
     place: Place
 
 
+@dataclass(frozen=True)
+class CapturedTable:
+    """A source's table that `metastore capture` brings into the raw table `raw`, as a table `name` of the project.
+
+    `table`: its name in the source, with its schema. `policy`: the file that says what becomes of changes of its
+    columns, within the project; None for the default policy. `quarantines`: changes with values that don't fit go to a
+    table of their own. What it is defined by depends on how the source's table has changed, so that it is looked up for
+    each refresh.
+    """
+
+    name: str
+    raw: str
+    table: str
+    place: Place
+    policy: str | None = None
+    quarantines: bool = False
+
+
 @dataclass
 class Definitions:
     """All that the files of a project define, in the order in which they were read."""
@@ -131,6 +155,7 @@ class Definitions:
     views: list[View] = field(default_factory=list)
     streaming_tables: list[StreamingTable] = field(default_factory=list)
     flows: list[AutoCdcFlow | AppendFlow] = field(default_factory=list)
+    captured: list[CapturedTable] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """Reads a project: its `spark-pipeline.yml`, and the files that this names."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from lake.layers.definitions import python_files, sql_files
-from lake.layers.definitions.model import Definitions, Project
+from lake.layers.definitions.model import CapturedTable, Definitions, Project
 from lake.layers.errors import BadDefinition, Place
 
 SPECS = ("spark-pipeline.yml", "spark-pipeline.yaml")
@@ -26,7 +27,7 @@ def read_project(directory: Path) -> Project:
     definitions = Definitions()
     for file in _files(directory, spec, shown):
         (python_files if file.suffix == ".py" else sql_files).read(file, file.relative_to(directory), definitions)
-    if not definitions.views and not definitions.streaming_tables:
+    if not definitions.views and not definitions.streaming_tables and not definitions.captured:
         raise BadDefinition(shown, "its libraries define no table")
     return Project(
         directory,
@@ -35,6 +36,18 @@ def read_project(directory: Path) -> Project:
         configuration,
         definitions,
     )
+
+
+def with_captured(project: Project, defined: Callable[[CapturedTable], str]) -> Project:
+    """A project with definitions in place of its captured tables, which `defined` says now. Raises what that raises,
+    and BadDefinition."""
+    given, found = project.definitions, Definitions()
+    for each in given.captured:
+        sql_files.read_text(defined(each), each.place, found)
+    views = [replace(each, is_captured=True) for each in found.views]
+    tables = [replace(each, is_captured=True) for each in found.streaming_tables]
+    made = Definitions([*given.views, *views], [*given.streaming_tables, *tables], [*given.flows, *found.flows])
+    return replace(project, definitions=made)
 
 
 def _spec(path: Path, shown: Path) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from lake.layers.definitions.model import (
     AppendFlow,
     AutoCdcFlow,
+    CapturedTable,
     Definitions,
     Expectation,
     StreamingTable,
@@ -26,17 +27,26 @@ from lake.layers.errors import BadDefinition, Place
 
 def read(path: Path, shown: Path, into: Definitions) -> None:
     """Adds what a file defines. `shown` is its path for messages. Raises BadDefinition."""
-    text = path.read_text(encoding="utf-8")
+    _read(path.read_text(encoding="utf-8"), shown, into)
+
+
+def read_text(text: str, place: Place, into: Definitions) -> None:
+    """Adds what a text defines that is there in place of a statement. Raises BadDefinition."""
+    _read(text, place.file, into, place)
+
+
+def _read(text: str, shown: Path, into: Definitions, place: Place | None = None) -> None:
     try:
         tokens = Spark().tokenize(text)
     except SqlglotError as error:
-        raise BadDefinition(Place(shown, 1), f"it can't be read as SQL: {str(error).splitlines()[0]}") from None
+        where = place or Place(shown, 1)
+        raise BadDefinition(where, f"it can't be read as SQL: {str(error).splitlines()[0]}") from None
     statement: list[Token] = []
     for token in [*tokens, None]:
         if token is not None and token.token_type is not TokenType.SEMICOLON:
             statement.append(token)
         elif statement:
-            _Statement(text, shown, statement).define(into)
+            _Statement(text, shown, statement, place).define(into)
             statement = []
 
 
@@ -53,9 +63,10 @@ class _Clauses:
 class _Statement:
     """One statement, and how far it has been read."""
 
-    def __init__(self, text: str, file: Path, tokens: Sequence[Token]) -> None:
+    def __init__(self, text: str, file: Path, tokens: Sequence[Token], stands_at: Place | None = None) -> None:
         self._text = text
         self._file = file
+        self._stands_at = stands_at
         self._tokens = tokens
         self._next = 0
 
@@ -63,7 +74,7 @@ class _Statement:
         """Adds what the statement defines."""
         place = self._place()
         if not self._take("CREATE"):
-            self._refuse("expected CREATE MATERIALIZED VIEW, TEMPORARY VIEW, STREAMING TABLE or FLOW")
+            self._refuse("expected CREATE MATERIALIZED VIEW, TEMPORARY VIEW, STREAMING TABLE, CAPTURED TABLE or FLOW")
         if self._take("OR"):
             self._expect("REFRESH")
         if self._take("MATERIALIZED", "VIEW"):
@@ -92,10 +103,31 @@ class _Statement:
             )
             if not self._at_end():
                 into.flows.append(AppendFlow(name, name, self._query(), place))
+        elif self._take("CAPTURED", "TABLE"):
+            into.captured.append(self._captured(place))
         elif self._take("FLOW"):
             into.flows.append(self._flow(place))
         else:
-            self._refuse("expected MATERIALIZED VIEW, TEMPORARY VIEW, STREAMING TABLE or FLOW")
+            self._refuse("expected MATERIALIZED VIEW, TEMPORARY VIEW, STREAMING TABLE, CAPTURED TABLE or FLOW")
+
+    def _captured(self, place: Place) -> CapturedTable:
+        name = self._name()
+        self._expect("FROM")
+        raw = self._name()
+        self._expect("TABLE")
+        table = self._string()
+        policy: str | None = None
+        quarantines = False
+        while not self._at_end():
+            if self._take("POLICY"):
+                policy = self._string()
+                if Path(policy).is_absolute() or ".." in Path(policy).parts:
+                    self._refuse("expected a file within the project")
+            elif self._take("MISFITS", "QUARANTINE"):
+                quarantines = True
+            else:
+                self._refuse("expected POLICY 'schema-changes.yml' or MISFITS QUARANTINE")
+        return CapturedTable(name, raw, table, place, policy, quarantines)
 
     def _name_and_clauses(self) -> tuple[str, _Clauses]:
         if self._take("IF"):
@@ -305,6 +337,8 @@ class _Statement:
         return self._next >= len(self._tokens)
 
     def _place(self) -> Place:
+        if self._stands_at is not None:
+            return self._stands_at
         token = self._tokens[min(self._next, len(self._tokens) - 1)]
         return Place(self._file, token.line)
 

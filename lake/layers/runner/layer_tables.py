@@ -1,6 +1,7 @@
 """Makes the tables of layers, and checks those that are there already."""
 
 from collections.abc import Mapping
+from enum import Enum
 
 from lake.layers.compiler.compiling import ROW_KEYS, Compiled
 from lake.layers.errors import BadDefinition
@@ -15,16 +16,30 @@ from lake.tables.properties import keep_property
 PROJECT = "pipeline.project"
 """A property of layers' tables: the project that computes them."""
 
+_SCHEMA_CHANGES, _ANY = "timeline.schema-changes", "any"
+"""A property, and the value with which a completion may change the table's columns."""
 
-def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -> bool:
-    """Whether a layer's table is there. Raises BadDefinition if it isn't what the definition says.
 
-    It may lack columns, which can be added.
+class Fit(Enum):
+    """How the table of a layer fits its definition."""
+
+    MISSING = 1
+    """There is none."""
+    FITS = 2
+    """It may lack columns, which can be added."""
+    OTHER_COLUMNS = 3
+    """It has columns that the definition doesn't have, or has as another type: all of it has to be rewritten."""
+
+
+def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> Fit:
+    """How a layer's table fits. Raises BadDefinition if it isn't what the definition says.
+
+    `may_rewrite`: it may have other columns, unless readers of single rows or partitions would be misled by that.
     """
     try:
         schema = lake.schema()
     except NoSuchObjectException:
-        return False
+        return Fit.MISSING
     place, name = made.node.place, made.name
     owner = schema.properties.get(PROJECT)
     if owner != project:
@@ -32,12 +47,16 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -
         raise BadDefinition(place, f"there is a table {name}, which {whose}: give the layer another name")
     there = engine.columns(schema)
     kept = {name: made.types.get(name) for name in there}
-    if kept != {**there}:
-        raise BadDefinition(
-            place, f"{name} has other columns now ({_difference(there, made.types)}): DROP TABLE {name}, and run again"
-        )
     key = schema.properties.get(PRIMARY_KEY, "")
     partitions = tuple(each.name.lower() for each in schema.keys)
+    fits = kept == {**there}
+    may_rewrite = may_rewrite and not made.node.waits_for_sources and made.node.sink is None
+    if not fits and not may_rewrite:
+        raise BadDefinition(
+            place,
+            f"{name} has other columns now ({_difference(there, made.types)}): DROP TABLE {name}, and run again, or"
+            f" rewrite it with --full-refresh {name}",
+        )
     for what, before, now in (
         ("keyed", key, made.properties[PRIMARY_KEY]),
         ("partitioned", ",".join(partitions), ",".join(made.node.partitions)),
@@ -51,23 +70,32 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -
             f"partitions of {name} were ready as they came: ALTER TABLE {name} SET TBLPROPERTIES ('{COMMIT_MODE}' ="
             " 'manual'), and run again",
         )
-    return True
+    return Fit.FITS if fits else Fit.OTHER_COLUMNS
 
 
-def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -> None:
-    """Makes a layer's table, or its columns, unless they are there. Raises BadDefinition as `check_table`."""
-    if not check_table(engine, lake, made, project):
+def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> bool:
+    """Makes a layer's table, or its columns, unless they are there. Raises BadDefinition as `check_table`.
+
+    Returns whether it has to be rewritten, with other columns. Until that is done it stays as it is.
+    """
+    fit = check_table(engine, lake, made, project, may_rewrite=may_rewrite)
+    if fit is Fit.OTHER_COLUMNS:
+        if lake.schema().properties.get(_SCHEMA_CHANGES) != _ANY:
+            keep_property(lake, _SCHEMA_CHANGES, _ANY)
+        return True
+    if fit is Fit.MISSING:
         of_sink = {} if made.node.sink is None else {DELIVERED: "0"}
         engine.create_table(made, {**made.properties, PROJECT: project, **of_sink})
         check_table(engine, lake, made, project)
-    _keep_row_keys(lake, made)
+    keep_row_keys(lake, made)
     there = engine.columns(lake.schema())
     if fresh := {name: kind for name, kind in made.types.items() if name not in there}:
         engine.add_columns(lake, fresh)
+    return False
 
 
-def _keep_row_keys(lake: LakeTable, made: Compiled) -> None:
-    """Keeps in a table of an earlier release what its row keys are made of."""
+def keep_row_keys(lake: LakeTable, made: Compiled) -> None:
+    """Keeps in a table what its row keys are made of."""
     if made.row_keys is not None and lake.schema().properties.get(ROW_KEYS) != made.row_keys:
         keep_property(lake, ROW_KEYS, str(made.row_keys))
 

@@ -18,7 +18,7 @@ from lake.layers.compiler.compiling import Compiled, compiled
 from lake.layers.compiler.deltas import Deltas, Relations
 from lake.layers.compiler.fixed_values import fixed_values
 from lake.layers.compiler.graph import Graph
-from lake.layers.compiler.layers import recomputed, refresh, relations_after
+from lake.layers.compiler.layers import all_rows, recomputed, refresh, relations_after
 from lake.layers.definitions.model import RefreshPolicy
 from lake.layers.errors import BadDefinition, RefreshLost, first_line
 from lake.layers.runner.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
@@ -173,8 +173,9 @@ class Runner:
                 engine.close()
         raise AssertionError("the last attempt returns or raises")
 
-    def compiled_by(self, engine: Engine) -> list[Compiled]:
-        """The project's layers, as an engine understands them. Raises BadDefinition, NoSource."""
+    def compiled_by(self, engine: Engine, full: Collection[str] = ()) -> list[Compiled]:
+        """The project's layers, as an engine understands them. Those that are computed as a whole because somebody
+        wants it (`full`) may have other columns than their tables. Raises BadDefinition, NoSource."""
         sources = {name: self._source(name, engine) for name in self.graph.sources}
         keys = TableKeys(engine, self.table, self.graph.project.name)
         found = compiled(self.graph, sources, engine, keys)
@@ -184,7 +185,8 @@ class Runner:
                 f"the project has {len(found)} tables, and at most {MAX_TOGETHER} can complete together: divide it",
             )
         for each in found:
-            check_table(engine, self.table(each.name), each, self.graph.project.name)
+            may_rewrite = _may_rewrite(each, full)
+            check_table(engine, self.table(each.name), each, self.graph.project.name, may_rewrite=may_rewrite)
         return found
 
     def _source(self, name: str, engine: Engine) -> tuple[Table, Mapping[str, str]]:
@@ -235,9 +237,12 @@ class _Refresh:
         self._full = full
         self._replay = replay
         self._project = runner.graph.project.name
-        self._layers = runner.compiled_by(engine)
-        for each in self._layers:
-            make_table(engine, runner.table(each.name), each, self._project)
+        self._layers = runner.compiled_by(engine, full)
+        self._rewritten = {  # layers that get other columns
+            each.name
+            for each in self._layers
+            if make_table(engine, runner.table(each.name), each, self._project, may_rewrite=_may_rewrite(each, full))
+        }
         self._lakes = {name: runner.table(name) for name in (*runner.graph.sources, *(x.name for x in self._layers))}
         self._readiness = Readiness(self._layers, self._lakes)
         self._held: dict[str, Mapping[str, str]] = {}
@@ -322,6 +327,8 @@ class _Refresh:
     def _layer(self, made: Compiled) -> LayerResult:
         state = state_of(self._lakes[made.name])
         self._check_nothing_newer(made, state)
+        if made.name in self._rewritten:
+            return self._rewrite(made, state)
         stored = self._sources.rows_at(made.name, self._positions[made.name])
         before = self._positions_read(made, state)
         why = self._why_full(made, state, before)
@@ -352,6 +359,28 @@ class _Refresh:
         if counts:
             new = counts.get("inserted", 0) + counts.get("updated", 0)
             self._changed[made.name] = Changed(counts.get("updated", 0) + counts.get("deleted", 0), new)
+        return result
+
+    def _rewrite(self, made: Compiled, state: LayerState) -> LayerResult:
+        """Computes all rows of a layer whose table is replaced, with its columns."""
+        relations = {name: self._relation(name, None) for name in sorted(made.layer.sources)}
+        began = time.monotonic()
+        deltas = Deltas(relations, {}, f"_{plain(made.name)}")
+        rows, step = all_rows(made.layer, deltas)
+        last = None if state.record is None else state.record.expected
+        observed = made.checks.observe(deltas, last, whole=True)
+        self._relations[made.name] = Relations(rows, rows, rows, rows)
+        self._sources.run(deltas.steps)
+        counts = named_counts(self._engine.counted(step))
+        missed = {} if observed is None else self._missed(made, observed)
+        made.checks.raise_for(made.name, missed)
+        seconds = round(time.monotonic() - began, 3)
+        expected = made.checks.named(missed) if observed is not None else {}
+        result = LayerResult(made.name, "full", "other columns", counts, expected, None, seconds)
+        lake = self._lakes[made.name]
+        action = self._engine.rewriting(rows, lake, self._positions[made.name])
+        self._commit(made, state, result, None, {}, action)
+        self._changed[made.name] = sum(counts.values())
         return result
 
     def _plan(
@@ -447,6 +476,8 @@ class _Refresh:
         """Why a layer must be computed as a whole; None if its increment does."""
         if made.name in self._full:
             return "asked for"
+        if rewritten := self._rewritten & made.layer.sources:
+            return f"{min(rewritten)} has got other columns"
         if state.record is None:
             return "first refresh"
         if state.record.definition != made.definition and made.name not in self._replay:
@@ -502,7 +533,9 @@ class _Refresh:
         result: LayerResult,
         changes: str | None,
         taken: Mapping[str, Taken],
+        action: Action | None = None,
     ) -> None:
+        """Adds what is to be written into a layer: `changes`, or an `action`."""
         lake, position = self._lakes[made.name], self._positions[made.name]
         from_layers = [name for name in made.layer.sources if name in self._changed]
         read = {
@@ -510,7 +543,9 @@ class _Refresh:
             for name in made.layer.sources
             if name not in self._changed
         }
-        if changes is None:
+        if action is not None:
+            pass
+        elif changes is None:
             keyed = lake.schema().keyed_table()
             name = "deltacommit" if keyed is not None and keyed.is_merge_on_read else "commit"
             action = Action(lake, name, _no_rows, position)
@@ -536,6 +571,11 @@ class _Refresh:
         if result.how == "full" or state.record is None:
             return True
         return state.record.complete and state.record.definition == made.definition
+
+
+def _may_rewrite(made: Compiled, full: Collection[str]) -> bool:
+    """Whether a layer's table may get other columns: those of captured tables follow the source's."""
+    return made.node.is_captured or made.name in full
 
 
 def _no_rows(_: Writing) -> Completion:

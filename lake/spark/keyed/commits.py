@@ -5,13 +5,16 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField
 
 from lake.client.lake_types import EVERYWHERE, AsOf, Completion, Moment, Schema, StreamBatch, from_millis
+from lake.protocol.formats.spark_schema import SCHEMA
 from lake.protocol.formats.write_defaults import event_time_of, source_of
 from lake.spark.hadoop_files import HadoopFiles
 from lake.spark.jvm_writer import check_session, write_buckets
 from lake.spark.keyed.batches import prepare
 from lake.spark.session_client import lake_table
+from lake.spark.table_schema import rewritten
 from lake.spark.written import Written, refresh_listings
 from lake.tables.keyed_tables import layout_of
 from lake.tables.keyed_writes import Action, Commit, KeyedOperation, check_operation, committed, completion_of
@@ -63,11 +66,18 @@ class KeyedWrite:
         event_time: str | None = None,
         source: str = "spark",
         based_on: AsOf | None = None,
+        columns: Sequence[StructField] | None = None,
     ) -> None:
         """`operation`: upsert, delete, merge, update_columns, overwrite or replace_partitions.
 
-        Other options are those of `write`.
+        `columns`: the table's data columns from then on, of an overwrite; None for those that it has. Other options are
+        those of `write`.
         """
+        assert columns is None or operation == "overwrite"
+        self._before = schema
+        self._changes_columns = columns is not None
+        if columns is not None:
+            schema = rewritten(schema, columns)
         check_session(rows.sparkSession)
         self._replaces = operation in ("overwrite", "replace_partitions")
         if not self._replaces:
@@ -131,4 +141,12 @@ class KeyedWrite:
         if self._operation == "overwrite":
             replaced |= {*self._lake.partitions()} if prepared.schema.keys else {""}
             where = EVERYWHERE
-        return dataclasses.replace(made, replaced_partitions=sorted(replaced), replaced_where=where)
+        made = dataclasses.replace(made, replaced_partitions=sorted(replaced), replaced_where=where)
+        return self._with_columns(made) if self._changes_columns else made
+
+    def _with_columns(self, made: Completion) -> Completion:
+        """The completion, which gives the table its columns. It holds for the columns that the table had."""
+        schema, before = self._prepared.schema, self._before.keyed_table()
+        assert before is not None
+        own = {key: value for key, value in schema.properties.items() if key.startswith(SCHEMA)}
+        return dataclasses.replace(made, columns=schema.columns, schema_properties=own or None, layout=before.layout())

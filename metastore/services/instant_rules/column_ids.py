@@ -17,10 +17,11 @@ from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 
 
-def keep_column_ids(tx: Transaction, row: TableRow, old: Table, new: Table) -> Table:
+def keep_column_ids(tx: Transaction, row: TableRow, old: Table, new: Table, *, is_rewritten: bool = False) -> Table:
     """An altered table with the property COLUMN_IDS, which no client changes. The caller has locked the table's row.
 
-    Of a lake table, the schema that Spark keeps follows the change, too. Raises InvalidOperationException for a change
+    `is_rewritten`: all of the table's files have the new columns, and have them by their names. Of a lake table, the
+    schema that Spark keeps follows the change, too. Raises InvalidOperationException for a change
     of a lake table's columns that could be understood in two ways, or after which its files would be read wrongly.
     """
     given = {key: value for key, value in (new.parameters or {}).items() if key != COLUMN_IDS}
@@ -38,7 +39,7 @@ def keep_column_ids(tx: Transaction, row: TableRow, old: Table, new: Table) -> T
         ids = ColumnIds.of(row.parameters, [*before])
     except ValueError as error:
         raise InvalidOperationException(f"{row.name}: {error}") from None
-    renamed = _renamed(row, before, after)
+    renamed = {} if is_rewritten else _renamed(row, before, after)
     if has_files:
         _check(tx, row, ids, before, after, renamed)
     only_added = [*after][: len(before)] == [*before]

@@ -11,10 +11,11 @@ from lake.protocol.hive import FieldSchema, InvalidOperationException
 from lake.protocol.lake import Column
 from metastore.services.events.recorder import Events
 from metastore.services.instant_rules.column_ids import keep_column_ids
-from metastore.services.instant_rules.keyed_tables import check_change
+from metastore.services.instant_rules.keyed_tables import check_change, is_keyed
 from metastore.services.model import hive_objects
 from metastore.services.model.validation import check_columns
 from metastore.store.engine.database import Transaction
+from metastore.store.snapshot import data_files
 from metastore.store.statistics import statistics
 from metastore.store.table import constraints, descriptors, tables
 from metastore.store.table.tables import TableRow
@@ -76,7 +77,9 @@ def change_columns(
         check_change(tx, row, old, new, up_to=position)
     except BadKeyedTable as error:
         raise InvalidOperationException(f"{row.name}: {error}") from None
-    new = keep_column_ids(tx, row, old, new)
+    # If it has replaced all files, no file is read by names that could be understood in two ways.
+    is_rewritten = is_keyed(row) and not data_files.has_live(tx, row.id, up_to=position)
+    new = keep_column_ids(tx, row, old, new, is_rewritten=is_rewritten)
     assert new.sd is not None
     body = splice.descriptor_body(new.sd)
     number = descriptors.keep(tx, [body])[body]

@@ -1,7 +1,7 @@
 """The typed changes of a captured table, by DuckDB: the query of its definitions, without a project and Spark."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +34,18 @@ def misfits_query_of(client: LakeClient, into: str, table: str) -> str:
     return made[made.index("WITH ") :]
 
 
-def typed_rows(client: LakeClient, into: str, table: str, query: str) -> list[dict[str, Any]]:
-    """What the typed changes come to by key `id`, as of now. Raises duckdb.Error with the query's own message."""
+def typed_rows(
+    client: LakeClient, into: str, table: str, query: str, key: Sequence[str] = ("id",)
+) -> list[dict[str, Any]]:
+    """What the typed changes come to by their key, as of now. Raises duckdb.Error with the query's own message."""
     found = rows_of_query(client, into, table, query)
     state: dict[Any, dict[str, Any]] = {}
     for row in sorted(found, key=lambda row: (row.pop("epoch"), row.pop("commit_lsn"), row.pop("ordinal"))):
+        place = tuple(row[each] for each in key)
         if row.pop("op") == "delete":
-            state.pop(row["id"], None)
+            state.pop(place, None)
         else:
-            state[row["id"]] = row
+            state[place] = row
     return [state[each] for each in sorted(state)]
 
 

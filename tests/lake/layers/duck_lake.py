@@ -116,6 +116,9 @@ class DuckEngine:
     def replacing(self, rows: str, lake: LakeTable, position: int, *, whole: bool) -> Action:
         raise AssertionError("partitions are replaced on Spark alone")
 
+    def rewriting(self, rows: str, lake: LakeTable, position: int) -> Action:
+        raise AssertionError("tables are rewritten on Spark alone")
+
     def deliver(self, sink: Sink, lake: LakeTable, position: int, columns: Sequence[str]) -> None:
         if sink.function is None:
             raise AssertionError("formats are written on Spark alone")

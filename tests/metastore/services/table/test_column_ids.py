@@ -23,15 +23,25 @@ def make(metastore: Metastore, db: str, parameters: Mapping[str, str], *columns:
     metastore.tables.create(builders.table(db, sd=sd, parameters=dict(parameters)), {})
 
 
-def write(metastore: Metastore, db: str, *columns: str) -> None:
-    """Completes an instant that adds a file, and gives the table these columns."""
-    table = TableReference(database=db, table="t")
-    begun = metastore.timeline.begin(BeginInstantRequest(table, "commit", state="inflight"))
+def write(metastore: Metastore, db: str, *columns: str, replaces: bool = False) -> None:
+    """Completes an instant that adds a file, in place of all others if it `replaces` them, and gives the table these
+    columns."""
+    named = TableReference(database=db, table="t")
+    action = "replacecommit" if replaces else "commit"
+    begun = metastore.timeline.begin(BeginInstantRequest(named, action, state="inflight"))
     at = begun.timestamp or ""
-    file = DataFile("", f"bucket-{at[-5:]}", at, f".instants/{at}.commit/{at}.parquet", size=1)
+    file = DataFile("", f"bucket-{at[-5:]}", at, f".instants/{at}.{action}/{at}.parquet", size=1)
     given = [Column(*each.split(":", 1)) for each in columns] or None
     found = definition(metastore.tables.get(db, "t"))
-    request = CompleteInstantRequest(table, at, "commit", added=[file], columns=given, layout=found and found.layout())
+    request = CompleteInstantRequest(
+        named,
+        at,
+        action,
+        added=[file],
+        columns=given,
+        layout=found and found.layout(),
+        replacedPartitions=[""] if replaces else None,
+    )
     metastore.instant_completion.complete([request])
 
 
@@ -87,6 +97,21 @@ def test_what_may_be_a_rename_or_a_drop_is_refused(
     with pytest.raises(InvalidOperationException, match=f"{db}.t: {message}, which may be a rename, or a drop"):
         (alter if how == "alter" else write)(metastore, db, *columns)
     assert metastore.tables.get(db, "t") == before
+
+
+def test_columns_of_a_completion_that_replaces_all_files(metastore: Metastore, db: str) -> None:
+    """No file is left that has other names, so that these can't be understood in two ways, and all types are right."""
+    make(metastore, db, {**KEYED, "timeline.schema-changes": "any"})
+    write(metastore, db)
+    columns = ("id:string", "y:date", "b:int", "x:int")
+    with pytest.raises(InvalidOperationException, match=r"primary-key can't be changed|which may be a rename"):
+        write(metastore, db, *columns)
+    write(metastore, db, *columns, replaces=True)
+    assert ids(metastore.tables.get(db, "t")) == {"id": 1, "b": 3, "y": 4, "x": 5}
+    write(metastore, db, "id:string", "a:date", replaces=True)
+    assert ids(metastore.tables.get(db, "t")) == {"id": 1, "a": 6}
+    with pytest.raises(InvalidOperationException, match="which may be a rename"):
+        write(metastore, db, "id:string", "b:string", "c:int")
 
 
 def test_columns_that_others_find_by_name(metastore: Metastore, db: str) -> None:
