@@ -1,5 +1,6 @@
 """`metastore migrate`: the way over from another metastore."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,19 +42,30 @@ def migrate() -> None:
     """
 
 
+_threads_option = click.option(
+    "--threads",
+    type=click.IntRange(1, 64),
+    default=THREADS,
+    show_default=True,
+    help="Objects that are under way at once.",
+)
+_patience_option = click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=600,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a metastore that doesn't answer, or takes no changes.",
+)
+
+
 def _source_options(command: Command) -> Command:
     options = (
         click.argument("source", metavar="SOURCE"),
         click.option("--databases", metavar="PATTERNS", help="Only these, with commas between; * stands for any text."),
         click.option("--rename", multiple=True, metavar="OLD=NEW", help="Give a database another name here."),
         click.option("--location", multiple=True, metavar="OLD=NEW", help="Give locations another beginning here."),
-        click.option(
-            "--threads",
-            type=click.IntRange(1, 64),
-            default=THREADS,
-            show_default=True,
-            help="Objects that are under way at once.",
-        ),
+        _threads_option,
     )
     for option in reversed(options):
         command = option(command)
@@ -124,10 +136,11 @@ def import_objects(
       metastore migrate import thrift://old:9083 --location hdfs://nn/warehouse=s3a://lake/warehouse --json
     """
     from metastore.migration.importing import Importer
+    from metastore.migration.imports import begun
 
     selection, renaming = _chosen(databases, rename, location)
     progress = _progress("imported")
-    with _reading(source) as old, _ours(uri) as here:
+    with _reading(source) as old, _ours(uri) as here, begun(old, here, source, selection, renaming):
         report = Importer(
             old,
             here,
@@ -150,6 +163,7 @@ def import_objects(
         )
         if report.positions.notification is not None:
             click.echo(f"the notification log there stood at {report.positions.notification:,} when the import began")
+            click.echo("what has changed since then: metastore migrate follow")
     if not report.is_complete:
         sys.exit(1)
 
@@ -194,6 +208,74 @@ def verify(
             click.echo("not compared:")
             _print_some(("kind", "what"), [(each.kind, each.text) for each in found.uncompared])
     if found.differing:
+        sys.exit(1)
+
+
+@migrate.command()
+@click.argument("source", metavar="SOURCE")
+@click.option("--databases", metavar="PATTERNS", help="As for the import that brought them.")
+@_threads_option
+@click.option("--after", type=click.IntRange(min=0), metavar="NUMBER", help="Begin after this entry of the log there.")
+@click.option("--until-current", is_flag=True, help="End when all is here that the log has.")
+@_patience_option
+@click.option(
+    "--compare-every",
+    type=click.FloatRange(min=1),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="Compare all so often if there is no log.",
+)
+@uri_option
+@json_option
+def follow(
+    source: str,
+    databases: str | None,
+    threads: int,
+    after: int | None,
+    until_current: bool,
+    patience: float,
+    compare_every: float,
+    uri: str,
+    as_json: bool,
+) -> None:
+    """Bring what changes in the metastore SOURCE, after an import.
+
+    Follows its notification log from where it stood when the import began. Names and locations are those of the import.
+    What the log doesn't tell is found by comparing: where it has holes, and when databases are cut over.
+    With --json each line is an object. Exits with 1 if it halts, or if something can't be brought.
+
+    \b
+    Examples:
+      metastore migrate follow thrift://old:9083
+      metastore migrate follow thrift://old:9083 --databases 'sales_*' --until-current --json
+    """
+    from metastore.migration.following import Follower, Standing
+    from metastore.migration.imports import known
+
+    def say(standing: Standing) -> None:
+        if as_json:
+            click.echo(json.dumps(standing.plain(), ensure_ascii=False))
+        else:
+            click.echo(standing.text())
+
+    with _reading(source) as old, _ours(uri) as here:
+        followed = known(here, source, databases, after)
+        follower = Follower(
+            old,
+            here,
+            followed,
+            threads=threads,
+            patience=patience,
+            compare_every=compare_every,
+            say=say,
+            warn=lambda line: click.echo(line, err=True),
+        )
+        last = follower.run(until_current=until_current)
+    say(last)
+    if not as_json:
+        _print_remarks(last.problems)
+    if last.problems:
         sys.exit(1)
 
 

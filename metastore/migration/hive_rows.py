@@ -82,6 +82,15 @@ class HiveRows:
         statement = f"SELECT {self._column(own, column)} AS value FROM {self._quoted(own)}{where}"
         return [row["VALUE"] for row in self._read(statement, list(equal.values()))]
 
+    def following(self, table: str, column: str, after: int, limit: int) -> list[Row]:
+        """The first rows with higher numbers in a column, in their order."""
+        own = self._tables.get(table)
+        if own is None:
+            return []
+        name = self._column(own, column)
+        statement = f"SELECT * FROM {self._quoted(own)} WHERE {name} > %s ORDER BY {name} LIMIT %s"
+        return list(self._read(statement, [after, limit]))
+
     def distinct(self, table: str, column: str) -> list[Any]:
         """The values that a column has."""
         own = self._tables.get(table)
