@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,10 +13,11 @@ from lake.cli.connection import uri_option
 from lake.cli.group import Group
 from lake.cli.output import counted, json_option, print_json, print_table
 from lake.protocol.errors import UsageError, UserError
+from metastore.cli.migrate_switch import Way, say, show, way_options
 
 if TYPE_CHECKING:
     from metastore.migration.mapping import Renaming, Selection
-    from metastore.migration.objects import Remark
+    from metastore.migration.objects import DatabaseKey, Remark
     from metastore.migration.progress import Progress
     from metastore.migration.source import Source
     from metastore.migration.thrift_source import ThriftSource
@@ -140,11 +142,13 @@ def import_objects(
 
     selection, renaming = _chosen(databases, rename, location)
     progress = _progress("imported")
-    with _reading(source) as old, _ours(uri) as here, begun(old, here, source, selection, renaming):
+    with _reading(source) as old, _ours(uri) as here, begun(old, here, source, selection, renaming) as chosen:
+        for key in sorted(chosen.but):
+            click.echo(f"{key} was cut over: it is left as it is here", err=True)
         report = Importer(
             old,
             here,
-            selection=selection,
+            selection=chosen,
             renaming=renaming,
             progress=progress,
             threads=threads,
@@ -277,6 +281,106 @@ def follow(
         _print_remarks(last.problems)
     if last.problems:
         sys.exit(1)
+
+
+@migrate.command("cut-over")
+@click.argument("source", metavar="SOURCE")
+@click.argument("names", metavar="DATABASE…", nargs=-1, required=True)
+@way_options
+@_threads_option
+@uri_option
+@json_option
+def cut_over(
+    source: str,
+    names: tuple[str, ...],
+    databases: str | None,
+    front: Path | None,
+    front_uri: tuple[str, ...],
+    old_backend: str | None,
+    new_backend: str | None,
+    frozen_by_hand: bool,
+    threads: int,
+    uri: str,
+    as_json: bool,
+) -> None:
+    """Have databases of the metastore SOURCE live here from now on.
+
+    For each, by its name there: brings what is left, freezes it in the file of the front, brings and compares the rest,
+    and has the front send its clients here. What fails leaves it there, writable. A command that was killed is started
+    again, or rolled back. Exits with 1 if it fails, or if somebody has written past the front.
+
+    \b
+    Examples:
+      metastore migrate cut-over thrift://old:9083 sales --front federation.toml --front-uri thrift://front:9083
+      metastore migrate cut-over thrift://old:9083 sales hr --frozen-by-hand
+    """
+    from metastore.migration.followed import source_name
+    from metastore.migration.switching.cutting_over import CutOver, chosen
+
+    way = Way(front, front_uri, old_backend, new_backend, frozen_by_hand)
+    moved = []
+    with _reading(source) as old, _ours(uri) as here:
+        for key in map(_database, names):
+            followed = chosen(here, source, key, databases)
+            gate, _ = way.gates(source_name(source), here, followed, key)
+            moved.append(CutOver(old, here, followed, threads=threads, say=say).run(key, gate))
+    if not show(moved, "here", as_json=as_json):
+        sys.exit(1)
+
+
+@migrate.command("roll-back")
+@click.argument("source", metavar="SOURCE")
+@click.argument("names", metavar="DATABASE…", nargs=-1, required=True)
+@way_options
+@_threads_option
+@uri_option
+@json_option
+def roll_back(
+    source: str,
+    names: tuple[str, ...],
+    databases: str | None,
+    front: Path | None,
+    front_uri: tuple[str, ...],
+    old_backend: str | None,
+    new_backend: str | None,
+    frozen_by_hand: bool,
+    threads: int,
+    uri: str,
+    as_json: bool,
+) -> None:
+    """Have databases live in the metastore SOURCE again.
+
+    What was changed here since the cut-over is made there by Hive's own calls, then the front sends clients there.
+    SOURCE is thrift://. A cut-over that has not come to its end is undone. Exits with 1 if it fails.
+
+    \b
+    Examples:
+      metastore migrate roll-back thrift://old:9083 sales --front federation.toml --front-uri thrift://front:9083
+    """
+    from metastore.migration.followed import source_name
+    from metastore.migration.switching.cutting_over import chosen
+    from metastore.migration.switching.rolling_back import RollBack
+    from metastore.migration.thrift_source import ThriftSource
+
+    way = Way(front, front_uri, old_backend, new_backend, frozen_by_hand)
+    moved = []
+    with _reading(source) as old, _ours(uri) as here:
+        if not isinstance(old, ThriftSource):
+            raise UsageError("roll-back changes SOURCE by its calls: give its thrift:// address")
+        for key in map(_database, names):
+            followed = chosen(here, source, key, databases)
+            over, back = way.gates(source_name(source), here, followed, key)
+            moved.append(RollBack(old, here, followed, threads=threads, say=say).run(key, back, over))
+    if not show(moved, "there", as_json=as_json):
+        sys.exit(1)
+
+
+def _database(text: str) -> "DatabaseKey":
+    """A database, from `name` or `catalog.name`."""
+    from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey
+
+    catalog, _, name = text.lower().rpartition(".")
+    return DatabaseKey(catalog or DEFAULT_CATALOG, name)
 
 
 def _chosen(databases: str | None, rename: tuple[str, ...], location: tuple[str, ...]) -> "tuple[Selection, Renaming]":

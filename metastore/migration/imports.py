@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from lake.protocol.errors import UserError
 from metastore.migration.followed import Followed, all_of, begin, living_here, patterns_name, source_name
@@ -14,17 +15,18 @@ IMPORT = "an import"
 
 
 @contextmanager
-def begun(old: Source, here: ThriftSource, source: str, selection: Selection, renaming: Renaming) -> Iterator[None]:
+def begun(
+    old: Source, here: ThriftSource, source: str, selection: Selection, renaming: Renaming
+) -> Iterator[Selection]:
     """Around an import. Keeps first where the notification log stood, and which databases weren't here before.
 
-    Raises UserError for a database that lives here by now, and one that was brought under other names before.
+    The selection without the databases that live here by now. Raises UserError for a source that was brought under
+    other names before.
     """
-    keys = _databases(old, selection)
-    renaming.check_apart(keys)
-    taken = living_here(all_of(here))
-    for key in keys:
-        if renaming.database_key(key) in taken:
-            raise UserError(f"{key} was cut over to this metastore: leave it out by --databases, or roll it back")
+    found = _databases(old, selection)
+    renaming.check_apart(found)
+    living = living_here(all_of(here))
+    keys = [key for key in found if renaming.database_key(key) not in living]
     position = old.last_event()  # before anything is read
     followed = begin(here, source, selection, renaming)
     state = followed.state
@@ -33,7 +35,7 @@ def begun(old: Source, here: ThriftSource, source: str, selection: Selection, re
     state.mirrored |= {key for key in keys if here.database(renaming.database_key(key)) is None}
     state.held = IMPORT
     followed.keep()
-    yield
+    yield replace(selection, but=frozenset(found) - frozenset(keys))
     state.held, state.imported = None, True
     followed.keep()
 

@@ -69,7 +69,6 @@ class Mirror(Importer):
             replace=True,
         )
         self._mirrored = mirrored
-        self.dropped = 0
         self._new: set[TableKey] = set()
 
     @property
@@ -123,10 +122,7 @@ class Mirror(Importer):
             self.functions(home)
         self._settle_new()
         for home in gone:
-            if compared:
-                self.drop_database(home)
-            else:
-                self._drop_database(home)
+            self.drop_database(home)
 
     def _databases(self, wanted: Iterable[DatabaseKey]) -> list[DatabaseKey]:
         """Brings databases; those that aren't there any more are returned."""
@@ -185,6 +181,7 @@ class Mirror(Importer):
         self._settle_new()
         for home in gone:
             self.drop_database(home)
+        self._seed_transactions()
 
     def _named_partitions(self, key: TableKey, names: Sequence[str]) -> None:
         change = TableChange(partitions=set())
@@ -277,7 +274,7 @@ class Mirror(Importer):
         Write ids are looked at when tables are compared: while a table is written they change all the time.
         """
         one, other = there.table, here.table
-        if one.createTime != other.createTime or _keys(one) != _keys(other):
+        if (one.createTime or 0) != (other.createTime or 0) or _keys(one) != _keys(other):
             return True
         if not compared or not is_transactional(one) or not self.report.positions.transaction:
             return False
@@ -374,8 +371,7 @@ class Mirror(Importer):
                 needResult=False,
                 catName=key.catalog,
             )
-            if self._call("partitions", f"{key} {some[0]}", "drop_partitions_req", request):
-                self.dropped += len(some) - 1
+            self._call("partitions", f"{key} {some[0]}", "drop_partitions_req", request, count=len(some))
 
     def _delete_statistics(self, key: TableKey, partition: str | None, column: str | None, engine: str | None) -> None:
         home, name = key.of_database.on_the_wire, " ".join(filter(None, (str(key), partition, column)))
@@ -397,7 +393,7 @@ class Mirror(Importer):
                 self._call("functions", f"{here}.{name}", "drop_function", here.on_the_wire, name)
 
     def drop_database(self, home: DatabaseKey) -> None:
-        """Of a database that isn't there any more, as a comparison has found."""
+        """Of a database that isn't there any more. One that was here before may have tables of others."""
         if home in self._mirrored:
             self._drop_database(home)
         else:
@@ -413,7 +409,7 @@ class Mirror(Importer):
                 return
         self._call("databases", str(here), "drop_database", here.on_the_wire, False, True)
 
-    def _call(self, kind: str, name: str, method: str, *arguments: Any) -> bool:
+    def _call(self, kind: str, name: str, method: str, *arguments: Any, count: int = 1) -> bool:
         """A call here that removes something. What has gone already is fine."""
         try:
             self._target.call(method, *arguments)
@@ -422,9 +418,7 @@ class Mirror(Importer):
         except (ExceptionStruct, TApplicationException) as error:
             self._problem(kind, name, str(getattr(error, "message", None) or error))
             return False
-        with self._lock:
-            self.dropped += 1
-        self._progress.add(f"{kind} dropped")
+        self._progress.add(f"{kind} dropped", count)
         return True
 
 

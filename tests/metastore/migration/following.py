@@ -16,7 +16,13 @@ def run(what: str, *arguments: str, code: int | None = 0) -> Any:
         raise result.exception
     assert code is None or result.exit_code == code, result.output[-3000:]
     return json.loads(result.stdout.splitlines()[-1] if what == "follow" else result.stdout)
-    return found
+
+
+def complaint(what: str, *arguments: str) -> str:
+    """What a command says that fails."""
+    result = CliRunner().invoke(migrate, [what, *arguments])
+    assert result.exit_code in (1, 2), result.output
+    return result.output
 
 
 def follow(source: str, ours: MetastoreServer, *options: str, code: int | None = 0) -> dict[str, Any]:

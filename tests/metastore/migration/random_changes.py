@@ -52,6 +52,7 @@ class Writer:
     told: bool = False
     counters: dict[tuple[str, str], int] = field(default_factory=dict)
     done: int = 0
+    refused: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)
@@ -72,7 +73,8 @@ class Writer:
         [action] = self._rng.choices([each for _, each in actions], [weight for weight, _ in actions])
         try:
             action()
-        except (ExceptionStruct, TApplicationException):
+        except (ExceptionStruct, TApplicationException) as error:
+            self.refused.append(f"{action.__name__}: {getattr(error, 'message', error)}")
             return
         self.done += 1
 

@@ -1,0 +1,206 @@
+"""`metastore migrate cut-over` and `roll-back`: a database changes its home while writers write through a front."""
+
+import random
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
+    HiveObjectPrivilege,
+    HiveObjectRef,
+    HiveObjectType,
+    NoSuchObjectException,
+    PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
+)
+from metastore.cli.migrate import migrate
+from metastore.migration.followed import Home
+from metastore.migration.objects import DatabaseKey
+from metastore.migration.switching.front_file import FrontFile, Site
+from tests.metastore.migration.following import complaint, differences, follow, run
+from tests.metastore.migration.places import Going, Place, backends
+from tests.support import builders
+from tests.support.front import FrontServer
+from tests.support.server import MetastoreServer
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    directory = tmp_path_factory.mktemp("switching")
+    with (
+        MetastoreServer(directory / "old", "--workers", "1") as old,
+        MetastoreServer(directory / "ours", "--workers", "1") as ours,
+        FrontServer(directory / "front", backends(old.uri, ours)) as front,
+    ):
+        yield Place(old.uri, ours, front)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fronts look at their files each second, and nobody else writes."""
+    monkeypatch.setattr("metastore.migration.switching.gate.LOOK_SECONDS", 1.0)
+    monkeypatch.setattr("metastore.migration.switching.gate.PROBES", 4)
+    monkeypatch.setattr("metastore.migration.switching.cutting_over.QUIET_SECONDS", 0.2)
+    monkeypatch.setattr("metastore.migration.switching.rolling_back.QUIET_SECONDS", 0.2)
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
+def test_over_and_back_while_writers_write(place: Place, tmp_path: Path, seed: int) -> None:
+    name = f"sa_{seed}"
+    key = DatabaseKey("hive", name)
+    with place.client() as client:
+        client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+    run("import", place.old, "--uri", place.ours.uri, "--databases", f"{name}*")
+    with Going(place, name, tmp_path, seed) as going:
+        time.sleep(1)
+        over = place.switch("cut-over", name, "--databases", f"{name}*")
+        assert (place.home(name), over[0]["late"]) == (Home.HERE, 0)
+        assert over[0]["frozen_seconds"] < 30
+        before = going.writer.done
+        time.sleep(1)
+        assert going.writer.done > before
+    going.check(ours_client := place.client("ours"))
+    ours_client.close()
+    file = FrontFile(place.front.file)
+    assert "# the Hive" in place.front.file.read_text()
+    assert file.leads_to(name, Site("lake", key))
+    # A follower leaves it alone.
+    found = follow(place.old, place.ours, "--databases", f"{name}*")
+    assert found["problems"] == []
+    going.check(ours_client := place.client("ours"))
+    ours_client.close()
+    with Going(place, name, tmp_path, seed + 100) as again:
+        again.writer.counters.update(going.writer.counters)
+        time.sleep(1)
+        place.switch("roll-back", name, "--databases", f"{name}*")
+        assert place.home(name) is Home.THERE
+        time.sleep(0.5)
+    with place.client("old") as old:
+        again.check(old)
+    assert FrontFile(place.front.file).leads_to(name, Site("old", key))
+    follow(place.old, place.ours, "--databases", f"{name}*")
+    found = differences(place.old, place.ours, "--databases", f"{name}*")
+    assert [each for each in found if each[0] not in ("statistics", "grants")] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20, 32))
+def test_nothing_is_lost_if_it_is_killed_at_any_step(place: Place, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    name = f"kill_{seed}"
+    with place.client() as client:
+        client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+    options = ("--databases", f"{name}*")
+    run("import", place.old, "--uri", place.ours.uri, *options)
+    counters: dict[tuple[str, str], int] = {}
+    for turn, (what, home, server) in enumerate(
+        (("cut-over", Home.HERE, "ours"), ("roll-back", Home.THERE, "old"), ("cut-over", Home.HERE, "ours"))
+    ):
+        with Going(place, name, tmp_path, seed * 10 + turn) as going:
+            going.writer.counters.update(counters)
+            ended = False
+            for _ in range(3):
+                ended = ended or place.killed(2 + rng.random() * 10, what, name, *options)
+            if not ended and place.home(name) is not home:
+                place.switch(what, name, *options)
+            assert place.home(name) is home, (seed, turn)
+            time.sleep(0.5)
+        with place.client(server) as client:
+            going.check(client)
+        counters = going.writer.counters
+
+
+def test_the_document_leads_through_it(tmp_path: Path, place: Place) -> None:
+    """Its commands word by word, with the addresses of this test."""
+    text = Path("docs/migration.md").read_text()
+    file = tmp_path / "federation.toml"
+    [toml] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    [lines] = re.findall(r"```console\n(\$ metastore migrate plan.*?)```", text, re.DOTALL)
+    here = {"thrift://old:9083": place.old, "thrift://new:9083": place.ours.uri, "federation.toml": str(file)}
+    for name, address in here.items():
+        toml = toml.replace(name, address)
+    with FrontServer(tmp_path / "front", {}, more=toml) as front:
+        here |= {"thrift://front:9083": front.uri, "federation.toml": str(front.file)}
+        with ThriftClient.from_uri(front.uri) as client:
+            client.create_database(builders.database("sales", locationUri=f"file:{tmp_path}/sales"))
+            for number in range(3):
+                sd = builders.storage(location=f"file:{tmp_path}/sales/t{number}")
+                client.create_table(builders.table("sales", f"t{number}", sd=sd, keys=("dt",)))
+                client.add_partitions([builders.partition("sales", f"t{number}", str(each)) for each in range(3)])
+            homes = []
+            for line in lines.splitlines():
+                for name, address in here.items():
+                    line = line.replace(name, address)
+                words = shlex.split(line.removeprefix("$ metastore migrate "))
+                assert line.startswith("$ metastore migrate "), line
+                result = CliRunner().invoke(migrate, words)
+                assert result.exit_code == 0 or words[0] == "verify", (line, result.output)
+                number = len(homes) + 3
+                client.create_table(builders.table("sales", f"t{number}", sd=sd))  # whoever comes through the front
+                homes.append("ours" if f"t{number}" in tables_of(place, "ours") else "old")
+                if words[0] not in ("plan", "import", "verify", "follow"):
+                    assert "frozen for" in result.output
+        assert homes == ["old", "old", "old", "old", "ours", "old"]
+
+
+def tables_of(place: Place, server: str) -> list[str]:
+    with place.client(server) as client:
+        try:
+            return list(client.get_all_tables("sales"))
+        except NoSuchObjectException:
+            return []
+
+
+def test_what_differs_stays(place: Place, tmp_path: Path) -> None:
+    """A table here that isn't there, in a database that was here before: it may be of others."""
+    for server in ("ours", "old"):
+        with place.client(server) as client:
+            client.create_database(builders.database("sb", locationUri=f"file:{tmp_path}/sb"))
+    with place.client("ours") as client:
+        client.create_table(builders.table("sb", "mine", sd=builders.storage(location=f"file:{tmp_path}/sb/mine")))
+    before = place.front.file.read_text()
+    assert "was not imported here" in place.complaint("cut-over", "sb", "--databases", "sb")
+    run("import", place.old, "--uri", place.ours.uri, "--databases", "sb", code=None)
+    assert "sb differs, so it stays: tables sb.mine: it isn't there" in place.complaint(
+        "cut-over", "sb", "--databases", "sb"
+    )
+    assert (place.front.file.read_text(), place.home("sb")) == (before, Home.THERE)
+    with place.client() as client:
+        client.create_table(builders.table("sb", "more", sd=builders.storage(location=f"file:{tmp_path}/sb/more")))
+    assert "more" not in tables(place, "ours", "sb")
+    assert "nothing is to be rolled back" in place.complaint("roll-back", "sb", "--databases", "sb")
+    assert "give either --front" in complaint("cut-over", place.old, "sb", "--uri", place.ours.uri)
+
+
+def tables(place: Place, server: str, database: str) -> list[str]:
+    with place.client(server) as client:
+        return list(client.get_all_tables(database))
+
+
+def test_a_grant_and_statistics_are_brought_by_comparing(place: Place, tmp_path: Path) -> None:
+    with place.client("old") as client:
+        client.create_database(builders.database("sc", locationUri=f"file:{tmp_path}/sc"))
+        client.create_table(builders.table("sc", "t", sd=builders.storage(location=f"file:{tmp_path}/sc/t")))
+    run("import", place.old, "--uri", place.ours.uri, "--databases", "sc")
+    ref = HiveObjectRef(HiveObjectType.TABLE, "sc", "t")
+    info = PrivilegeGrantInfo("SELECT", 0, "boss", PrincipalType.USER, False)
+    with place.client("old") as client:
+        client.grant_privileges(PrivilegeBag([HiveObjectPrivilege(ref, "ann", PrincipalType.USER, info)]))
+    moved = run("cut-over", place.old, "sc", "--uri", place.ours.uri, "--frozen-by-hand", "--databases", "sc")
+    assert moved[0]["frozen_seconds"] < 30
+    with place.client("ours") as client:
+        assert [each.principalName for each in client.list_privileges(None, None, ref)] == ["ann"]
+        client.drop_table("sc", "t", False)
+    run("import", place.old, "--uri", place.ours.uri, "--databases", "sc", "--replace")
+    assert tables(place, "ours", "sc") == []
+    with place.client("old") as client:
+        client.create_table(builders.table("sc", "late", sd=builders.storage(location=f"file:{tmp_path}/sc/late")))
+    found = follow(place.old, place.ours, "--databases", "sc")
+    assert (found["elsewhere"], tables(place, "ours", "sc")) == (1, [])
