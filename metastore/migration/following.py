@@ -280,6 +280,8 @@ class Follower:
                 self._elsewhere += 1
         wanted = changes.only(lambda key: chosen.includes(key) and renaming.database_key(key) not in self._living)
         state = self._followed.state
+        homes = wanted.functions | {key.of_database for key in wanted.tables}
+        wanted.databases |= {key for key in homes if self._here.database(renaming.database_key(key)) is None}
         new = {key for key in wanted.databases if self._here.database(renaming.database_key(key)) is None}
         if new - state.mirrored:
             state.mirrored |= new

@@ -74,6 +74,16 @@ class CutOver:
         self._followed = followed
         self._threads = threads
         self._say = say
+        self._follower = Follower(
+            old,
+            here,
+            followed,
+            threads=threads,
+            patience=0,
+            compare_every=float("inf"),
+            say=lambda standing: None,
+            warn=say,
+        )
 
     def run(self, key: DatabaseKey, gate: Gate) -> Moved:
         """`key`: by its name there. Raises Failed, NotTaken, SourceFailed, TakenOver."""
@@ -146,40 +156,26 @@ class CutOver:
 
     def _catch_up(self, key: DatabaseKey) -> None:
         """All but what is written from here on."""
-        follower = self._follower()
-        self._until_current(follower)
-        follower.mend([key])
+        self._until_current()
+        self._follower.mend([key])
 
     def _drain(self, key: DatabaseKey) -> None:
         """What the log there has, until it is quiet about a database."""
-        follower = self._follower()
-        self._until_current(follower)
+        self._until_current()
         position = self._followed.position
         while self._old.last_event():
             time.sleep(QUIET_SECONDS)
-            self._until_current(follower)
+            self._until_current()
             if not self._entries_since(key, position):
                 return
             position = self._followed.position
 
-    def _until_current(self, follower: Follower) -> None:
+    def _until_current(self) -> None:
         if not self._old.last_event():
             return
-        standing: Standing = follower.step()
+        standing: Standing = self._follower.step()
         while not standing.is_current:
-            standing = follower.step()
-
-    def _follower(self) -> Follower:
-        return Follower(
-            self._old,
-            self._here,
-            self._followed,
-            threads=self._threads,
-            patience=0,
-            compare_every=float("inf"),
-            say=lambda standing: None,
-            warn=self._say,
-        )
+            standing = self._follower.step()
 
     def _wait_for_transactions(self, key: DatabaseKey) -> None:
         """Whoever has a write id may still commit, also of what is frozen."""
@@ -201,7 +197,7 @@ class CutOver:
         blocking, notes = self._sorted_out(found)
         if blocking:
             # What the log doesn't tell, and was changed since the comparison before.
-            self._follower().mend([key])
+            self._follower.mend([key])
             found = self._compare(key)
             blocking, notes = self._sorted_out(found)
         if blocking:
