@@ -156,6 +156,12 @@ def all_of(here: ThriftSource, source: str | None = None) -> list[Followed]:
     return [Followed(here, each) for each in kept if name is None or each.source == name]
 
 
+def known_text(here: ThriftSource) -> str:
+    """What imports have ended here, in words."""
+    found = [f"{each.source} with --databases '{each.databases}'" for each in all_of(here) if each.state.imported]
+    return f"imported were: {'; '.join(found)}" if found else "nothing was imported"
+
+
 def living_here(some: Iterable[Followed]) -> dict[DatabaseKey, Home]:
     """Databases, by their names here, that no follower may change, and why."""
     return {

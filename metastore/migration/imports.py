@@ -5,7 +5,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from lake.protocol.errors import UserError
-from metastore.migration.followed import Followed, all_of, begin, living_here, patterns_name, source_name
+from metastore.migration.followed import (
+    Followed,
+    all_of,
+    begin,
+    known_text,
+    living_here,
+    patterns_name,
+    source_name,
+)
 from metastore.migration.mapping import Renaming, Selection, database_key
 from metastore.migration.objects import DatabaseKey
 from metastore.migration.source import Source
@@ -49,10 +57,9 @@ def known(here: ThriftSource, source: str, databases: str | None, after: int | N
     of_source = all_of(here, source)
     found = next((each for each in of_source if each.databases == name), None)
     if found is None or not found.state.imported:
-        others = ", ".join(f"--databases '{each.databases}'" for each in of_source if each.state.imported)
-        more = f". Imported was {others}" if others else ""
         raise UserError(
-            f"no import of {source_name(source)} with these databases has ended here: import them first{more}"
+            f"no import of {source_name(source)} with these databases has ended here: import them first, or name both"
+            f" as before ({known_text(here)})"
         )
     if after is not None:
         found.take()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lake.protocol.errors import UserError
-from metastore.migration.followed import Followed, Home, all_of, patterns_name, source_name
+from metastore.migration.followed import Followed, Home, all_of, known_text, patterns_name, source_name
 from metastore.migration.following import Follower, Standing, exactly
 from metastore.migration.importing import is_transactional
 from metastore.migration.mapping import Renaming, Selection
@@ -23,7 +23,7 @@ from metastore.migration.switching.gate import Gate, NotTaken
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import EXTRA, Comparison, Verifier
 
-QUIET_SECONDS = 2.0
+QUIET_SECONDS = 1.0
 """How long the log must be quiet after the freeze: requests that were under way end meanwhile."""
 
 OPEN_SECONDS = 60.0
@@ -280,7 +280,10 @@ def chosen(here: ThriftSource, source: str, key: DatabaseKey, databases: str | N
         name = patterns_name(Selection.parse(databases).patterns)
         of_source = [each for each in of_source if each.databases == name]
     if not of_source:
-        raise UserError(f"{key} of {source_name(source)} was not imported here: import and follow it first")
+        raise UserError(
+            f"{key} of {source_name(source)} was not imported here: import it first, or name all as before"
+            f" ({known_text(here)})"
+        )
     living = [each for each in of_source if each.state.home(key) is not Home.THERE]
     if len(living) == 1:
         return living[0]

@@ -14,8 +14,11 @@ from lake.protocol.errors import UserError
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.switching.front_file import FrontFile, Site
 
-LOOK_SECONDS = 2.5
-"""A front looks at its file each second. So long after a change its workers have taken it, unless they can't."""
+LOOK_SECONDS = 1.5
+"""A front looks at its file each second. So long after a change its workers have taken it, unless they can't.
+
+Before that one of them may let changes through. A worker that is late at the end only refuses them for longer.
+"""
 
 TAKEN_SECONDS = 30.0
 """How long a front may take for that."""
@@ -68,6 +71,7 @@ class FrontGate:
 
     def freeze(self) -> None:
         self._file.freeze(self._old)
+        time.sleep(LOOK_SECONDS)
         self._until(_is_frozen, "doesn't refuse changes")
 
     def thaw(self) -> None:
@@ -87,7 +91,6 @@ class FrontGate:
     def _until(self, wanted: Callable[[ThriftClient, str], bool], otherwise: str) -> None:
         """Until the fronts do what the file says. Raises NotTaken."""
         begun = time.monotonic()
-        time.sleep(LOOK_SECONDS)
         for uri in self._uris:
             good, last = 0, ""
             while good < PROBES:

@@ -273,9 +273,9 @@ def test_without_a_log_all_is_compared(
     with ThriftClient(hive_reference.host, hive_reference.port) as hive:
         made(hive, "fg", tmp_path)
         writer = Writer(hive, ["fg"], tmp_path, seed=3)
-        writer.write(15)
+        writer.write(10)
         run("import", source, "--uri", ours.uri, "--databases", "fg*")
-        writer.write(20)
+        writer.write(12)
         found = follow(source, ours, "--databases", "fg*")
         assert "keeps no notification log" in found["compared"][0]
         assert differences(source, ours, "--databases", "fg*") == []
