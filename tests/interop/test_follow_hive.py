@@ -29,7 +29,10 @@ def uri(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     release = RELEASES[request.param]
     extensions = f"org.apache.hive.hcatalog:hive-hcatalog-server-extensions:{release.version}"
     chosen = type("Hive4", (Hive4Reference,), {"release": release})
-    jars = maven.class_path([extensions], exclusions=["*:*"])
+    try:
+        jars = maven.class_path([extensions], exclusions=["*:*"])
+    except maven.Unavailable as error:
+        pytest.skip(str(error)[:300])
     with chosen(place / "hive4", jars=jars, hive_metastore_transactional_event_listeners=LISTENER) as hive:
         yield f"thrift://{hive.host}:{hive.port}"
 
