@@ -43,7 +43,7 @@ class FrontFile:
 
     def __init__(self, path: Path) -> None:
         """Raises FederationError for a file that a front can't use."""
-        self.path = path
+        self.path = path.resolve()  # a link stays one
         self.mapping()
 
     def mapping(self) -> Mapping:
@@ -163,12 +163,19 @@ class FrontFile:
 
     def _write(self, text: str) -> None:
         new = self.path.with_name(f".{self.path.name}.new")
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.chmod(self.path.stat().st_mode & 0o7777)
-        new.replace(self.path)
+        try:
+            now = self.path.stat()
+            with new.open("w", encoding="utf-8") as file:
+                os.fchmod(file.fileno(), now.st_mode & 0o7777)
+                if (now.st_uid, now.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(file.fileno(), now.st_uid, now.st_gid)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self.path)
+        except OSError as error:
+            new.unlink(missing_ok=True)
+            raise UserError(f"{self.path} can't be replaced: {error.strerror}") from None
 
 
 def _lead(values: Values, *, front: str, old: Site, new: Site, named: bool) -> None:

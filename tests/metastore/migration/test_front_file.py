@@ -1,5 +1,6 @@
 """The file of a front is changed in place: only what it has to say changes."""
 
+import errno
 import itertools
 from pathlib import Path
 
@@ -108,6 +109,23 @@ def test_what_it_cannot_change_it_refuses_and_leaves(file: FrontFile) -> None:
     file.path.write_text("[backends]\n")
     with pytest.raises(FederationError):
         FrontFile(file.path)
+
+
+def test_a_link_stays_one(file: FrontFile) -> None:
+    link = file.path.with_name("link.toml")
+    link.symlink_to(file.path)
+    FrontFile(link).freeze(site("old", "sales"))
+    assert link.is_symlink() and file.is_frozen(site("old", "sales"))
+
+
+def test_a_file_that_cannot_be_replaced(file: FrontFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "replace", busy)
+    with pytest.raises(UserError, match="can't be replaced: Device or resource busy"):
+        file.freeze(site("old", "sales"))
+    assert [each.name for each in file.path.parent.iterdir()] == ["federation.toml"]
 
 
 def test_backends_are_known_by_their_addresses(file: FrontFile) -> None:
