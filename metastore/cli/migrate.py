@@ -303,7 +303,7 @@ def cut_over(
     uri: str,
     as_json: bool,
 ) -> None:
-    """Have databases of the metastore SOURCE live here from now on.
+    """Have databases of SOURCE live here from now on.
 
     For each, by its name there: brings what is left, freezes it in the file of the front, brings and compares the rest,
     and has the front send its clients here. What fails leaves it there, writable. A command that was killed is started
@@ -348,7 +348,7 @@ def roll_back(
     uri: str,
     as_json: bool,
 ) -> None:
-    """Have databases live in the metastore SOURCE again.
+    """Have databases live in SOURCE again.
 
     What was changed here since the cut-over is made there by Hive's own calls, then the front sends clients there.
     SOURCE is thrift://. A cut-over that has not come to its end is undone. Exits with 1 if it fails.
