@@ -13,15 +13,21 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
+    AllocateTableWriteIdsRequest,
+    CommitTxnRequest,
+    GetValidWriteIdsRequest,
     HiveObjectPrivilege,
     HiveObjectRef,
     HiveObjectType,
     NoSuchObjectException,
+    OpenTxnRequest,
     PrincipalType,
     PrivilegeBag,
     PrivilegeGrantInfo,
 )
+from lake.protocol.lake import ImportRequest
 from metastore.cli.migrate import migrate
 from metastore.migration.followed import Home
 from metastore.migration.objects import DatabaseKey
@@ -222,3 +228,47 @@ def wait_until(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_who_may_still_commit_is_waited_for(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metastore.migration.switching.cutting_over.OPEN_SECONDS", 0.5)
+    with place.client("old") as client, place.client("ours") as ours:
+        client.create_database(builders.database("sd", locationUri=f"file:{tmp_path}/sd"))
+        sd = builders.storage(location=f"file:{tmp_path}/sd/t")
+        table = builders.table("sd", "t", sd=sd, parameters=INSERT_ONLY, createTime=1)
+        client.lake_import(ImportRequest(tables=[table]))  # a call asks for a client that knows transactions
+        assert written(client, "sd") == 1
+        options = ("--uri", place.ours.uri, "--databases", "sd")
+        run("import", place.old, *options)
+        open_transaction = begun(client)
+        allocated(client, "sd", open_transaction)
+        said = complaint("cut-over", place.old, "sd", *options, "--frozen-by-hand")
+        assert "transactions that write sd.t are open there" in said
+        assert place.home("sd") is Home.THERE
+        client.commit_txn(CommitTxnRequest(open_transaction))
+        run("cut-over", place.old, "sd", *options, "--frozen-by-hand")
+        [valid] = ours.get_valid_write_ids(GetValidWriteIdsRequest(["sd.t"])).tblValidWriteIds
+        assert (valid.writeIdHighWaterMark, valid.invalidWriteIds) == (2, [])
+        assert written(ours, "sd") == 3
+    said = complaint("roll-back", place.old, "sd", *options, "--frozen-by-hand")
+    assert "it was written by transactions here" in said
+    assert place.home("sd") is Home.HERE
+
+
+INSERT_ONLY = {"transactional": "true", "transactional_properties": "insert_only"}
+
+
+def begun(client: ThriftClient) -> int:
+    return int(client.open_txns(OpenTxnRequest(num_txns=1, user="ann", hostname="here")).txn_ids[0])
+
+
+def allocated(client: ThriftClient, database: str, transaction: int) -> int:
+    request = AllocateTableWriteIdsRequest(database, "t", [transaction])
+    return int(client.allocate_table_write_ids(request).txnToWriteIds[0].writeId)
+
+
+def written(client: ThriftClient, database: str) -> int:
+    transaction = begun(client)
+    number = allocated(client, database, transaction)
+    client.commit_txn(CommitTxnRequest(transaction))
+    return number
