@@ -375,7 +375,7 @@ class Follower:
         mirror.apply(found)
         if chosen:
             affected = self._differing(chosen)
-            mirror.mend(affected, shared=not self._living)
+            mirror.mend(affected)
             found.functions |= affected.databases
             found.tables = {key: TableChange.whole() for key in affected.tables | set(affected.partitions)}
         return found

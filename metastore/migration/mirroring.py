@@ -154,17 +154,16 @@ class Mirror(Importer):
 
     # --- what a comparison finds ------------------------------------------------------------------------------
 
-    def mend(self, affected: Affected, *, shared: bool = True) -> None:
-        """Makes what differs the same. `shared`: members of roles and grants on everything that aren't there end here.
+    def mend(self, affected: Affected) -> None:
+        """Makes what differs the same. Raises SourceFailed, TakenOver.
 
-        Raises SourceFailed, TakenOver.
+        Of what all databases share nothing is taken away: roles, members and grants that are here alone may be of
+        others, such as the administrators of this metastore.
         """
         self.report.positions = self._source.positions()
         if affected.shared:
             self._catalog(self._source.catalogs())
             self._roles()
-            if shared:
-                self._drop_shared()
         gone = self._databases(affected.databases)
         with ThreadPoolExecutor(self._threads) as threads:
             tasks = Tasks(threads)
@@ -186,17 +185,6 @@ class Mirror(Importer):
     def _named_partitions(self, key: TableKey, names: Sequence[str]) -> None:
         change = TableChange(partitions=set())
         self._guarded(key, lambda: self._partitions_of(key, change, names, compared=True))
-
-    def _drop_shared(self) -> None:
-        """Members of roles that are there, and grants on everything. Roles that aren't there may be of others."""
-        here = {each.roleName or "" for each in self._target.roles()}
-        for role in sorted(here & {each.roleName or "" for each in self._source.roles()}):
-            kept = {(each.principalName, each.principalType) for each in self._source.members(role)}
-            for each in self._target.members(role):
-                if (each.principalName, each.principalType) not in kept and each.principalName is not None:
-                    name = f"{each.principalName} of {role}"
-                    self._call("members", name, "revoke_role", role, each.principalName, each.principalType)
-        self._revoke(self._source.global_grants(), self._target.global_grants())
 
     def _mend_grants(self, home: DatabaseKey) -> None:
         here = self._renaming.database_key(home)

@@ -208,9 +208,21 @@ class CutOver:
         return compare(self._old, self._here, key, self._followed.state.renaming, self._threads)
 
     def _sorted_out(self, found: Comparison) -> tuple[list[Remark], list[Remark]]:
-        """Roles that are here alone may be of others. Once a database lives here, roles are changed on both sides."""
+        """What keeps a database there, and notes.
+
+        Roles, members and grants on everything that are here alone may be of others; a member of a role that came over
+        may be one whose membership has ended there. Once a database lives here, roles are changed on both sides.
+        """
         lives = any(home is Home.HERE for each in all_of(self._here) for home in each.state.homes.values())
-        return sorted_out(found, lambda each: lives or (each.kind in _SHARED and each.text == EXTRA))
+        own = {each.name for each in found.differences if each.kind == "roles" and each.text == EXTRA}
+        own |= {"admin", "public"}
+
+        def is_note(each: Remark) -> bool:
+            if lives or each.text != EXTRA:
+                return lives
+            return each.kind != "members" or any(each.name.startswith(f"{role} ") for role in own)
+
+        return sorted_out(found, is_note)
 
     def _entries_since(self, key: DatabaseKey, position: int) -> int:
         """Entries of the log there about a database after a position."""
