@@ -31,7 +31,7 @@ class Home(StrEnum):
 class State:
     """What a follower keeps beside its position.
 
-    `imported`: whether an import has come to its end. `mirrored`: databases that weren't here before; what isn't in
+    `imported`: whether an import has come to its end. `mirrored`: databases that had nothing here before; what isn't in
     them any more there is dropped here. `homes`: by database where it lives, if not there. `unfinished`: tables that
     couldn't be brought, to be tried again. `compare`: whether all has to be compared. `mark`: a digest of the entry at
     the position. `follower`: who follows it, unless a command does something else meanwhile, which is `held`.

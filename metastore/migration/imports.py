@@ -40,12 +40,17 @@ def begun(
     state = followed.state
     if not state.imported and followed.position == 0:
         followed.position = position or 0
-    state.mirrored |= {key for key in keys if here.database(renaming.database_key(key)) is None}
+    state.mirrored |= {key for key in keys if _is_empty(here, renaming.database_key(key))}
     state.held = IMPORT
     followed.keep()
     yield replace(selection, but=frozenset(found) - frozenset(keys))
     state.held, state.imported = None, True
     followed.keep()
+
+
+def _is_empty(here: ThriftSource, key: DatabaseKey) -> bool:
+    """Whether a database has nothing that may be of others."""
+    return here.database(key) is None or not (here.tables(key) or here.functions(key))
 
 
 def known(here: ThriftSource, source: str, databases: str | None, after: int | None) -> Followed:

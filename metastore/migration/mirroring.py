@@ -239,17 +239,19 @@ class Mirror(Importer):
         names = self._source.partition_names(there) if everything else names_of(_keys(there.table), change.partitions)
         if names is None:
             names, everything = self._source.partition_names(there), True
-        if here is not None and everything:
-            gone = set(self._target.partition_names(here)) - set(names)
-            self._drop_partitions(here_key, sorted(gone | set(self._remade(there, change))), compared, key.of_database)
-        first, *others = list(batches(names)) or [[]]
         if here is not None:
-            self._clear_partitions(there, here, first, everything=everything)
+            gone = set(self._remade(there, change))
+            if everything:
+                gone |= set(self._target.partition_names(here)) - set(names)
+            self._drop_partitions(here_key, sorted(gone), compared, key.of_database)
+            for some in batches(names):
+                if not everything:
+                    self._drop_unread(there, here, some, compared)
+                self._clear_partitions(there, here, some)
+        first, *others = list(batches(names)) or [[]]
         if not self._first_part(there, first):
             return
         for some in others:
-            if here is not None:
-                self._clear_partitions(there, here, some, everything=everything)
             self._partitions(there, some)
         if here is None:
             self._write_ids(there)
@@ -314,20 +316,21 @@ class Mirror(Importer):
             return
         self._drop_partitions(here.key, self._remade(there, change), False, key.of_database)
         for some in batches(names):
-            self._clear_partitions(there, here, some, everything=False)
+            self._drop_unread(there, here, some, compared)
+            self._clear_partitions(there, here, some)
             self._partitions(there, some)
 
     def _remade(self, there: TableParts, change: TableChange) -> list[str]:
         return names_of(_keys(there.table), change.remade_partitions) or []
 
-    def _clear_partitions(self, there: TableParts, here: TableParts, names: Sequence[str], *, everything: bool) -> None:
-        """Drops of some partitions those that aren't there any more, and of the others statistics that aren't."""
-        if not names:
-            return
-        if not everything:
-            found = {partition_name(there, each) for each in self._source.partitions(there, names)}
-            own = {partition_name(here, each) for each in self._target.partitions(here, sorted(set(names) - found))}
-            self._drop_partitions(here.key, sorted(own), False, there.key.of_database)
+    def _drop_unread(self, there: TableParts, here: TableParts, names: Sequence[str], compared: bool) -> None:
+        """Drops those of some partitions that aren't there any more."""
+        found = {partition_name(there, each) for each in self._source.partitions(there, names)}
+        own = {partition_name(here, each) for each in self._target.partitions(here, sorted(set(names) - found))}
+        self._drop_partitions(here.key, sorted(own), compared, there.key.of_database)
+
+    def _clear_partitions(self, there: TableParts, here: TableParts, names: Sequence[str]) -> None:
+        """Drops statistics of some partitions that aren't there any more."""
         statistics = self._target.partition_statistics(here, names)
         if not statistics:
             return
@@ -377,7 +380,9 @@ class Mirror(Importer):
         kept = {(each.functionName or "").lower() for each in there}
         for each in self._target.functions(here):
             name = each.functionName or ""
-            if name.lower() not in kept:
+            if name.lower() not in kept and home not in self._mirrored:
+                self._problem("functions", f"{here}.{name}", _EXTRA)
+            elif name.lower() not in kept:
                 self._call("functions", f"{here}.{name}", "drop_function", here.on_the_wire, name)
 
     def drop_database(self, home: DatabaseKey) -> None:
