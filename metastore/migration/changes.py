@@ -131,7 +131,7 @@ def _note(found: Changes, event: NotificationEvent, again: bool) -> None:
     else:
         try:
             _note_table(found, TableKey(*database, event.tableName.lower()), kind, event, again)
-        except (NotUnderstood, AttributeError, TypeError, ValueError):
+        except (NotUnderstood, AttributeError, LookupError, TypeError, ValueError):
             change = found.table(TableKey(*database, event.tableName.lower()))
             change.itself = change.everything = True
 
