@@ -5,6 +5,7 @@ from lake.protocol.lake import FollowedSource
 from metastore.store import Database
 from metastore.store.catalog import followed_sources
 from metastore.store.catalog.followed_sources import Followed, Held
+from metastore.store.engine.beginnings import beginning
 
 MAX_NAME = 4_000
 MAX_STATE = 4_000_000
@@ -28,7 +29,8 @@ class FollowedSources:
             raise MetaException("a source that is followed has a name, and patterns of its databases")
         if max(len(source), len(databases)) > MAX_NAME:
             raise MetaException(f"the name of a source has {MAX_NAME:,} characters at most")
-        with self._database.write() as tx:
+        # Also by who has had it before, and whose changes are refused.
+        with beginning(None), self._database.write() as tx:
             if holder is None:
                 found = followed_sources.take(tx, source, databases)
             else:

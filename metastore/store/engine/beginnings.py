@@ -14,9 +14,6 @@ _current: ContextVar[Beginning | None] = ContextVar("beginning", default=None)
 @contextmanager
 def beginning(first: Beginning | None) -> Iterator[None]:
     """Within the block this thread's transactions that write begin with `first`; what it raises ends them."""
-    if first is None:
-        yield
-        return
     token = _current.set(first)
     try:
         yield
