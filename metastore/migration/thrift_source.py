@@ -48,6 +48,7 @@ from lake.protocol.hive import (
 )
 from lake.protocol.lake import TableReference
 from lake.protocol.struct import ExceptionStruct
+from metastore.migration.connections import Connections
 from metastore.migration.objects import (
     DEFAULT_CATALOG,
     DatabaseKey,
@@ -78,7 +79,7 @@ class ThriftSource:
         self.uri = uri
         self._login = login
         self._local = threading.local()
-        self._clients: list[ThriftClient] = []
+        self._clients = Connections()
         self._lock = threading.Lock()
         self._unknown: set[str] = set()
         self.engines_asked = [_ENGINE]
@@ -105,8 +106,7 @@ class ThriftSource:
             except (LoginRefused, ValueError) as error:
                 raise SourceFailed(f"{self.uri}: {error}") from None
             self._local.client = client
-            with self._lock:
-                self._clients.append(client)
+            self._clients.add(client)
             if self.ours is None or self.ours:
                 self._show_uncommitted(client)
         held = self._held
@@ -127,7 +127,7 @@ class ThriftSource:
         client = self._local.__dict__.pop("client", None)
         self._local.__dict__.pop("holder", None)
         if client is not None:
-            client.close()
+            self._clients.forget(client)
 
     def call(self, name: str, *args: Any) -> Any:
         """Calls a method that may be repeated. Raises SourceFailed, and the method's exceptions."""
@@ -161,10 +161,7 @@ class ThriftSource:
             raise SourceFailed(f"{self.uri}: {name}: {error}") from None
 
     def close(self) -> None:
-        with self._lock:
-            for client in self._clients:
-                client.close()
-            self._clients.clear()
+        self._clients.close()
 
     # --- names ------------------------------------------------------------------------------------------------
 

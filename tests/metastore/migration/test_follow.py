@@ -230,8 +230,11 @@ def test_one_follows_at_a_time(
     with pytest.raises(TakenOver):
         first.step()
     assert here.get_all_tables("fe") == []
-    second.step()
-    assert here.get_all_tables("fe") == ["t"]
+    for number in range(4):
+        there.create_table(table("fe", f"t{number}", tmp_path))
+        second.step()
+    assert here.get_all_tables("fe") == ["t", "t0", "t1", "t2", "t3"]
+    assert max(len(each._clients) for each in (source, second._here)) < 6  # those of threads that ended are closed
     with ThriftClient(ours.host, ours.port) as client:
         client.lake_take_followed("thrift://else", "*", None)
         here.lake_take_followed("thrift://else", "*", None)
@@ -242,7 +245,7 @@ def test_one_follows_at_a_time(
             with pytest.raises(MetaException, match=TAKEN_OVER):
                 change()
     with ThriftClient(ours.host, ours.port) as client:
-        assert client.get_all_tables("fe") == ["t"]
+        assert "t" in client.get_all_tables("fe")
 
 
 def test_it_halts_and_says_why(
