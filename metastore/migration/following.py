@@ -263,6 +263,7 @@ class Follower:
         late = [each for mark, each in marked if mark not in seen]
         if late or fresh:
             changes = changes_of(fresh)
+            self._count_elsewhere(changes)  # late ones may be of before
             changes.add(changes_of(late, again=first))
             self._apply(standing, changes)
         if fresh:
@@ -272,12 +273,15 @@ class Follower:
             self._followed.keep()
         self._seen = {mark for mark, _ in marked} | {(_number(each), _digest(each)) for each in fresh}
 
+    def _count_elsewhere(self, changes: Changes) -> None:
+        """Notes changes there of databases that live here."""
+        chosen, renaming = self._followed.selection, self._followed.state.renaming
+        named = (key for key in changes.named() if chosen.includes(key))
+        self._elsewhere += sum(renaming.database_key(key) in self._living for key in named)
+
     def _apply(self, standing: Standing, changes: Changes) -> None:
         chosen = self._followed.selection
         renaming = self._followed.state.renaming
-        for key in changes.named():
-            if chosen.includes(key) and renaming.database_key(key) in self._living:
-                self._elsewhere += 1
         wanted = changes.only(lambda key: chosen.includes(key) and renaming.database_key(key) not in self._living)
         state = self._followed.state
         homes = wanted.functions | {key.of_database for key in wanted.tables}
