@@ -599,6 +599,15 @@ struct ImportResponse {
   3: required list<ImportDifference> differences
 }
 
+// A metastore whose databases come over, and how far they have. Who follows it keeps this; `state` is its own.
+struct FollowedSource {
+  1: required string source       // the metastore, as its follower calls it
+  2: required string databases    // which of its databases, as patterns
+  3: required i64 holder          // rises each time that somebody takes it
+  4: required i64 position        // up to here its notification log is dealt with
+  5: required string state        // JSON
+}
+
 // ---- readers' leases ---------------------------------------------------------------------------------------------
 //
 // A lease keeps the files of a snapshot from cleans until it expires, by Postgres' clock. Who reads for longer renews it
@@ -1018,6 +1027,14 @@ service LakeMetastore {
   ImportResponse lake_import(1: ImportRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
+  list<FollowedSource> lake_list_followed() throws (1: hive_metastore.MetaException o1)
+  // From here on this connection changes things only as long as nobody else takes the source: each of its transactions is
+  // refused then. Without `holder` it takes the source; with it, it joins who has taken it.
+  FollowedSource lake_take_followed(1: string source, 2: string databases, 3: i64 holder)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+  // Keeps position and state; refused if somebody else has taken the source.
+  void lake_keep_followed(1: FollowedSource followed)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
 
   // Takes or renews a lease on a snapshot that can be read.
   ReaderLease lake_lease_snapshot(1: LeaseRequest request)

@@ -10,6 +10,9 @@ INTERNAL_ERROR = "internal error, reference "
 POOL_BUSY = "all connections to the database are busy"
 TIME_LIMIT = "the request took longer than its time limit"
 LOCKED = "another change of the same object takes too long"
+TAKEN_OVER = "somebody else follows this metastore by now"
+"""How the refusal of a change begins, if its source was taken by others."""
+
 CHANGED_BETWEEN = "another change came between"
 DATABASE_BUSY = (POOL_BUSY, TIME_LIMIT, LOCKED, CHANGED_BETWEEN)
 """How failures of a server begin after which nothing was done, and the same request may succeed later."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from metastore.services.access.caller import Caller
 from metastore.store.access.request_keys import Claim
+from metastore.store.catalog.followed_sources import Held
 
 
 @dataclass(slots=True)
@@ -13,7 +14,8 @@ class Session:
     `hive4` turns true with the first call that only newer clients know; until then answers are those of Hive 2.3
     where the two differ. `include_uncommitted`: reads show uncommitted partitions, too; it begins as the listener
     says on which the client connected, and `setMetaConf` changes it. `request`: whose changes the connection makes, if
-    its client may send a request again. `wrote_at`: of a front of several metastores, when it has changed something in
+    its client may send a request again. `held`: the source that the connection follows; what it changes is refused once
+    somebody else has taken that. `wrote_at`: of a front of several metastores, when it has changed something in
     each of them last.
     """
 
@@ -23,6 +25,7 @@ class Session:
     hive4: bool = False
     include_uncommitted: bool = False
     request: Claim | None = None
+    held: Held | None = None
     wrote_at: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -1,8 +1,10 @@
 """`metastore migrate`: the way over from another metastore."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,10 +13,11 @@ from lake.cli.connection import uri_option
 from lake.cli.group import Group
 from lake.cli.output import counted, json_option, print_json, print_table
 from lake.protocol.errors import UsageError, UserError
+from metastore.cli.migrate_switch import Way, say, show, way_options
 
 if TYPE_CHECKING:
     from metastore.migration.mapping import Renaming, Selection
-    from metastore.migration.objects import Remark
+    from metastore.migration.objects import DatabaseKey, Remark
     from metastore.migration.progress import Progress
     from metastore.migration.source import Source
     from metastore.migration.thrift_source import ThriftSource
@@ -41,19 +44,30 @@ def migrate() -> None:
     """
 
 
+_threads_option = click.option(
+    "--threads",
+    type=click.IntRange(1, 64),
+    default=THREADS,
+    show_default=True,
+    help="Objects that are under way at once.",
+)
+_patience_option = click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=600,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a metastore that doesn't answer, or takes no changes.",
+)
+
+
 def _source_options(command: Command) -> Command:
     options = (
         click.argument("source", metavar="SOURCE"),
         click.option("--databases", metavar="PATTERNS", help="Only these, with commas between; * stands for any text."),
         click.option("--rename", multiple=True, metavar="OLD=NEW", help="Give a database another name here."),
         click.option("--location", multiple=True, metavar="OLD=NEW", help="Give locations another beginning here."),
-        click.option(
-            "--threads",
-            type=click.IntRange(1, 64),
-            default=THREADS,
-            show_default=True,
-            help="Objects that are under way at once.",
-        ),
+        _threads_option,
     )
     for option in reversed(options):
         command = option(command)
@@ -124,14 +138,17 @@ def import_objects(
       metastore migrate import thrift://old:9083 --location hdfs://nn/warehouse=s3a://lake/warehouse --json
     """
     from metastore.migration.importing import Importer
+    from metastore.migration.imports import begun
 
     selection, renaming = _chosen(databases, rename, location)
     progress = _progress("imported")
-    with _reading(source) as old, _ours(uri) as here:
+    with _reading(source) as old, _ours(uri) as here, begun(old, here, source, selection, renaming) as chosen:
+        for key in sorted(chosen.but):
+            click.echo(f"{key} was cut over: it is left as it is here", err=True)
         report = Importer(
             old,
             here,
-            selection=selection,
+            selection=chosen,
             renaming=renaming,
             progress=progress,
             threads=threads,
@@ -150,6 +167,7 @@ def import_objects(
         )
         if report.positions.notification is not None:
             click.echo(f"the notification log there stood at {report.positions.notification:,} when the import began")
+            click.echo("what has changed since then: metastore migrate follow")
     if not report.is_complete:
         sys.exit(1)
 
@@ -195,6 +213,174 @@ def verify(
             _print_some(("kind", "what"), [(each.kind, each.text) for each in found.uncompared])
     if found.differing:
         sys.exit(1)
+
+
+@migrate.command()
+@click.argument("source", metavar="SOURCE")
+@click.option("--databases", metavar="PATTERNS", help="As for the import that brought them.")
+@_threads_option
+@click.option("--after", type=click.IntRange(min=0), metavar="NUMBER", help="Begin after this entry of the log there.")
+@click.option("--until-current", is_flag=True, help="End when all is here that the log has.")
+@_patience_option
+@click.option(
+    "--compare-every",
+    type=click.FloatRange(min=1),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="Compare all so often if there is no log.",
+)
+@uri_option
+@json_option
+def follow(
+    source: str,
+    databases: str | None,
+    threads: int,
+    after: int | None,
+    until_current: bool,
+    patience: float,
+    compare_every: float,
+    uri: str,
+    as_json: bool,
+) -> None:
+    """Bring what changes in the metastore SOURCE, after an import.
+
+    Follows its notification log from where it stood when the import began. Names and locations are those of the import.
+    What the log doesn't tell is found by comparing: where it has holes, and when databases are cut over.
+    With --json each line is an object. Exits with 1 if it halts, or if something can't be brought.
+
+    \b
+    Examples:
+      metastore migrate follow thrift://old:9083
+      metastore migrate follow thrift://old:9083 --databases 'sales_*' --until-current --json
+    """
+    from metastore.migration.following import Follower, Standing
+    from metastore.migration.imports import known
+
+    def say(standing: Standing) -> None:
+        if as_json:
+            click.echo(json.dumps(standing.plain(), ensure_ascii=False))
+        else:
+            click.echo(standing.text())
+
+    with _reading(source) as old, _ours(uri) as here:
+        followed = known(here, source, databases, after)
+        follower = Follower(
+            old,
+            here,
+            followed,
+            threads=threads,
+            patience=patience,
+            compare_every=compare_every,
+            say=say,
+            warn=lambda line: click.echo(line, err=True),
+        )
+        last = follower.run(until_current=until_current)
+    say(last)
+    if not as_json:
+        _print_remarks(last.problems)
+    if last.problems:
+        sys.exit(1)
+
+
+@migrate.command("cut-over")
+@click.argument("source", metavar="SOURCE")
+@click.argument("names", metavar="DATABASE…", nargs=-1, required=True)
+@way_options
+@_threads_option
+@uri_option
+@json_option
+def cut_over(
+    source: str,
+    names: tuple[str, ...],
+    databases: str | None,
+    front: Path | None,
+    front_uri: tuple[str, ...],
+    old_backend: str | None,
+    new_backend: str | None,
+    frozen_by_hand: bool,
+    threads: int,
+    uri: str,
+    as_json: bool,
+) -> None:
+    """Have databases of SOURCE live here from now on.
+
+    For each, by its name there: brings what is left, freezes it in the file of the front, brings and compares the rest,
+    and has the front send its clients here. What fails leaves it there, writable. A command that was killed is started
+    again, or rolled back. Exits with 1 if it fails, or if somebody has written past the front.
+
+    \b
+    Examples:
+      metastore migrate cut-over thrift://old:9083 sales --front federation.toml --front-uri thrift://front:9083
+      metastore migrate cut-over thrift://old:9083 sales hr --frozen-by-hand
+    """
+    from metastore.migration.followed import source_name
+    from metastore.migration.switching.cutting_over import CutOver, chosen
+
+    way = Way(front, front_uri, old_backend, new_backend, frozen_by_hand)
+    moved = []
+    with _reading(source) as old, _ours(uri) as here:
+        for key in map(_database, names):
+            followed = chosen(here, source, key, databases)
+            gate, _ = way.gates(source_name(source), here, followed, key)
+            moved.append(CutOver(old, here, followed, threads=threads, say=say).run(key, gate))
+    if not show(moved, "here", as_json=as_json):
+        sys.exit(1)
+
+
+@migrate.command("roll-back")
+@click.argument("source", metavar="SOURCE")
+@click.argument("names", metavar="DATABASE…", nargs=-1, required=True)
+@way_options
+@_threads_option
+@uri_option
+@json_option
+def roll_back(
+    source: str,
+    names: tuple[str, ...],
+    databases: str | None,
+    front: Path | None,
+    front_uri: tuple[str, ...],
+    old_backend: str | None,
+    new_backend: str | None,
+    frozen_by_hand: bool,
+    threads: int,
+    uri: str,
+    as_json: bool,
+) -> None:
+    """Have databases live in SOURCE again.
+
+    What was changed here since the cut-over is made there by Hive's own calls, then the front sends clients there.
+    SOURCE is thrift://. A cut-over that has not come to its end is undone. Exits with 1 if it fails.
+
+    \b
+    Examples:
+      metastore migrate roll-back thrift://old:9083 sales --front federation.toml --front-uri thrift://front:9083
+    """
+    from metastore.migration.followed import source_name
+    from metastore.migration.switching.cutting_over import chosen
+    from metastore.migration.switching.rolling_back import RollBack
+    from metastore.migration.thrift_source import ThriftSource
+
+    way = Way(front, front_uri, old_backend, new_backend, frozen_by_hand)
+    moved = []
+    with _reading(source) as old, _ours(uri) as here:
+        if not isinstance(old, ThriftSource):
+            raise UsageError("roll-back changes SOURCE by its calls: give its thrift:// address")
+        for key in map(_database, names):
+            followed = chosen(here, source, key, databases)
+            over, back = way.gates(source_name(source), here, followed, key)
+            moved.append(RollBack(old, here, followed, threads=threads, say=say).run(key, back, over))
+    if not show(moved, "there", as_json=as_json):
+        sys.exit(1)
+
+
+def _database(text: str) -> "DatabaseKey":
+    """A database, from `name` or `catalog.name`."""
+    from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey
+
+    catalog, _, name = text.lower().rpartition(".")
+    return DatabaseKey(catalog or DEFAULT_CATALOG, name)
 
 
 def _chosen(databases: str | None, rename: tuple[str, ...], location: tuple[str, ...]) -> "tuple[Selection, Renaming]":

@@ -103,7 +103,7 @@ def to_front(event: NotificationEvent, mapping: Mapping, backend: str) -> Notifi
     as_it_is = mapping.is_identity(backend) and not mapping.number(backend)
     shown = event.replace()
     if event.eventType == "ALTER_TABLE" and event.message:
-        message = _decoded(event)
+        message = decoded(event)
         if not (
             as_it_is and _is_shown(event.dbName, mapping, backend) and _is_shown(message.get("db"), mapping, backend)
         ):
@@ -113,7 +113,7 @@ def to_front(event: NotificationEvent, mapping: Mapping, backend: str) -> Notifi
     translation.to_front(shown, mapping, backend)
     if as_it_is and event.eventType not in _OF_SEVERAL:
         return shown
-    message = _decoded(event)
+    message = decoded(event)
     if as_it_is and event.eventType != "ADD_FOREIGNKEY":
         kept = _without_hidden(message, mapping, backend)
         return shown if kept == message else shown.replace(message=_encoded(event, kept))
@@ -144,7 +144,7 @@ def databases(event: NotificationEvent) -> tuple[str | None, str | None]:
     if event.eventType != "ALTER_TABLE":
         return own, None
     try:
-        before = _decoded(event).get("db")
+        before = decoded(event).get("db")
     except NotUnderstood:
         return own, None
     other = normal(before) if isinstance(before, str) else None
@@ -157,11 +157,11 @@ def tables(event: NotificationEvent) -> set[tuple[str, str]]:
     As database and name. Raises NotUnderstood, also for a type of which it isn't known what it names.
     """
     if event.eventType == "ALTER_TABLE":
-        message = _decoded(event)
+        message = decoded(event)
         found = [_object(message, each) for each in ("tableObjBeforeJson", "tableObjAfterJson")]
         return {(each.dbName or "", each.tableName or "") for each in found}
     if event.eventType == "ADD_FOREIGNKEY":
-        keys = [_struct("foreignKeyListJson", each) for each in _decoded(event).get("foreignKeyListJson") or ()]
+        keys = [struct_of("foreignKeyListJson", each) for each in decoded(event).get("foreignKeyListJson") or ()]
         return {
             (getattr(key, f"{side}table_db") or "", getattr(key, f"{side}table_name") or "")
             for key in keys
@@ -201,11 +201,12 @@ def _object(message: dict[str, Any], field: str) -> Table:
     text = message.get(field)
     if not isinstance(text, str):
         raise NotUnderstood(f"it has no {field}")
-    table: Table = _struct(field, text)
+    table: Table = struct_of(field, text)
     return table
 
 
-def _struct(field: str, text: str) -> Any:
+def struct_of(field: str, text: str) -> Any:
+    """The struct in a text of a field of `OBJECTS`. Raises NotUnderstood."""
     try:
         return binary.decode_preserving(OBJECTS[field], json_transcoding.to_binary(text))
     except (ValueError, TypeError, EOFError) as error:
@@ -216,7 +217,8 @@ def _text(value: Struct) -> str:
     return json_transcoding.from_binary(binary.encode(value))
 
 
-def _decoded(event: NotificationEvent) -> dict[str, Any]:
+def decoded(event: NotificationEvent) -> dict[str, Any]:
+    """The message of an event. Raises NotUnderstood."""
     text: str | bytes = event.message or ""
     if event.messageFormat == COMPRESSED:
         try:
@@ -297,7 +299,7 @@ def _objects(field: str, value: Any, mapping: Mapping, backend: str) -> Any:
     """Texts with structs in them. Of a list, those that have no name in the front are left out, unless none is left."""
 
     def shown(text: str) -> str:
-        found = _struct(field, text)
+        found = struct_of(field, text)
         translation.to_front(found, mapping, backend)
         return _text(found)
 

@@ -66,7 +66,7 @@ OF_READERS = frozenset({
 _PASSED_ON = frozenset(method.name for service in (hive_metastore_service, fb303_service) for method in service.METHODS)
 
 
-_OF_CONNECTION = frozenset({"lake_begin_request", "lake_end_request"})
+_OF_CONNECTION = frozenset({"lake_begin_request", "lake_end_request", "lake_take_followed"})
 _ASK_ITSELF = "send it to the lake metastore itself; `metastore federate explain` says which it is"
 
 

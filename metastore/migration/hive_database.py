@@ -20,6 +20,7 @@ from lake.protocol.hive import (
     HiveObjectRef,
     HiveObjectType,
     MetaException,
+    NotificationEvent,
     Order,
     Partition,
     PrincipalType,
@@ -97,6 +98,10 @@ class HiveDatabase:
             Catalog(row["NAME"], row["DESC"], row["LOCATION_URI"], row.get("CREATE_TIME"))
             for row in sorted(self._rows.rows("CTLGS"), key=lambda row: row["NAME"])
         ]
+
+    def database(self, key: DatabaseKey) -> Database | None:
+        found = (each for each in self.databases(key.catalog) if each.name == key.database)
+        return next(found, None)
 
     def databases(self, catalog: str) -> list[Database]:
         found = [row for row in self._rows.rows("DBS") if (row.get("CTLG_NAME") or DEFAULT_CATALOG) == catalog]
@@ -183,6 +188,9 @@ class HiveDatabase:
         statistics = hive_statistics.grouped(self._rows.rows("TAB_COL_STATS", TBL_ID=number))
         own = [_described(key, None, engine, rows) for (_, engine), rows in sorted(statistics.items())]
         return TableParts(key, table, constraints_of(self._rows, key, number), own)
+
+    def bare_table(self, key: TableKey) -> TableParts | None:
+        return self.table(key)
 
     def _table_row(self, key: TableKey) -> Row | None:
         number = self._database_id(key.of_database)
@@ -401,8 +409,7 @@ class HiveDatabase:
     # --- positions --------------------------------------------------------------------------------------------
 
     def positions(self) -> Positions:
-        sequences = [row["NEXT_EVENT_ID"] for row in self._rows.rows("NOTIFICATION_SEQUENCE")]
-        notification = sequences[0] - 1 if sequences else (0 if self._rows.has("NOTIFICATION_SEQUENCE") else None)
+        notification = self.last_event()
         if not self._rows.has("TXNS"):
             return Positions(notification=notification)
         states: dict[str, list[int]] = {_OPEN: [], _ABORTED: []}
@@ -415,11 +422,31 @@ class HiveDatabase:
             highest = max(highest, following[0] - 1)
         return Positions(highest, sorted(states[_OPEN]), sorted(states[_ABORTED]), notification)
 
+    def last_event(self) -> int | None:
+        sequences = [row["NEXT_EVENT_ID"] for row in self._rows.rows("NOTIFICATION_SEQUENCE")]
+        return sequences[0] - 1 if sequences else (0 if self._rows.has("NOTIFICATION_SEQUENCE") else None)
+
+    def events(self, after: int, limit: int) -> list[NotificationEvent]:
+        return [
+            NotificationEvent(
+                row["EVENT_ID"],
+                row["EVENT_TIME"],
+                row["EVENT_TYPE"],
+                row["DB_NAME"],
+                row["TBL_NAME"],
+                row["MESSAGE"],
+                row.get("MESSAGE_FORMAT"),
+                row.get("CAT_NAME"),
+            )
+            for row in self._rows.following("NOTIFICATION_LOG", "EVENT_ID", after, limit)
+        ]
+
     def write_ids(self, key: TableKey, positions: Positions) -> WriteIds | None:
         if not self._rows.has("NEXT_WRITE_ID"):  # Hive 2.3: a write id is the transaction's id
             if not positions.transaction:
                 return None
-            return WriteIds(positions.transaction, sorted({*positions.open, *positions.aborted}))
+            invisible = sorted({*positions.open, *positions.aborted})
+            return WriteIds(positions.transaction, invisible, bool(positions.open))
         highest = [
             row["NWI_NEXT"] - 1
             for row in self._rows.rows("NEXT_WRITE_ID", NWI_DATABASE=key.database, NWI_TABLE=key.table)
@@ -430,7 +457,9 @@ class HiveDatabase:
         begun = positions.transaction or 0  # a transaction that has begun since then isn't among those that are open
         used = self._rows.rows("TXN_TO_WRITE_ID", T2W_DATABASE=key.database, T2W_TABLE=key.table)
         invisible = [row["T2W_WRITEID"] for row in used if row["T2W_TXNID"] in unseen or row["T2W_TXNID"] > begun]
-        return WriteIds(highest[0], sorted(invisible))
+        aborted = set(positions.aborted)
+        is_open = any(row["T2W_TXNID"] not in aborted for row in used if row["T2W_WRITEID"] in set(invisible))
+        return WriteIds(highest[0], sorted(invisible), is_open)
 
     def timeline_position(self, key: TableKey) -> int:
         return 0

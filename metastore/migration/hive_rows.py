@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from metastore.migration.connections import Connections
 from metastore.migration.source import SourceFailed
 
 Row = dict[str, Any]
@@ -43,15 +44,11 @@ class HiveRows:
         self._connect, self._quote = _driver(url)
         self.place = _without_password(url)
         self._local = threading.local()
-        self._lock = threading.Lock()
-        self._connections: list[Any] = []
+        self._connections = Connections()
         self._tables, self._columns = self._existing()
 
     def close(self) -> None:
-        with self._lock:
-            for each in self._connections:
-                each.close()
-            self._connections.clear()
+        self._connections.close()
 
     def has(self, table: str) -> bool:
         """Whether this version of Hive has a table."""
@@ -81,6 +78,15 @@ class HiveRows:
         where = f" WHERE {' AND '.join(f'{self._column(own, each)} = %s' for each in equal)}" if equal else ""
         statement = f"SELECT {self._column(own, column)} AS value FROM {self._quoted(own)}{where}"
         return [row["VALUE"] for row in self._read(statement, list(equal.values()))]
+
+    def following(self, table: str, column: str, after: int, limit: int) -> list[Row]:
+        """The first rows with higher numbers in a column, in their order."""
+        own = self._tables.get(table)
+        if own is None:
+            return []
+        name = self._column(own, column)
+        statement = f"SELECT * FROM {self._quoted(own)} WHERE {name} > %s ORDER BY {name} LIMIT %s"
+        return list(self._read(statement, [after, limit]))
 
     def distinct(self, table: str, column: str) -> list[Any]:
         """The values that a column has."""
@@ -155,8 +161,7 @@ class HiveRows:
             connection = getattr(self._local, "connection", None)
             if connection is None:
                 connection = self._local.connection = self._connect()
-                with self._lock:
-                    self._connections.append(connection)
+                self._connections.add(connection)
             cursor = connection.cursor()
             try:
                 yield cursor
@@ -167,6 +172,8 @@ class HiveRows:
         except Exception as error:
             if type(error).__module__.split(".")[0] not in ("psycopg2", "pymysql"):
                 raise
+            if (broken := self._local.__dict__.pop("connection", None)) is not None:
+                self._connections.forget(broken)
             raise SourceFailed(f"the database {self.place} can't be read: {' '.join(str(error).split())}") from None
 
 

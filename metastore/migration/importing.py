@@ -20,6 +20,7 @@ from lake.protocol.formats.keyed_table import PRIMARY_KEY
 from lake.protocol.hive import (
     Catalog,
     Database,
+    Function,
     HiveObjectPrivilege,
     Partition,
     ReplTblWriteIdStateRequest,
@@ -154,7 +155,10 @@ class Importer:
         return self._bring("databases", name, ImportRequest(databases=[self._renaming.database(database)]))
 
     def _functions(self, key: DatabaseKey) -> None:
-        for each in self._source.functions(key):
+        self._bring_functions(key, self._source.functions(key))
+
+    def _bring_functions(self, key: DatabaseKey, functions: Iterable[Function]) -> None:
+        for each in functions:
             name = f"{key}.{each.functionName}"
             self._bring("functions", name, ImportRequest(functions=[self._renaming.function(each)]))
 
@@ -216,8 +220,7 @@ class Importer:
         found = self._source.partitions(parts, names)
         there = {partition_name(parts, each) for each in found}
         if unread := sorted(set(names) - there):
-            more = f" and {len(unread) - 1:,} more" if len(unread) > 1 else ""
-            self._problem("partitions", f"{parts.key} {unread[0]}{more}", UNREAD)
+            self._unread(parts.key, unread)
         statistics = self._source.partition_statistics(parts, names)
         return ImportRequest(
             partitions=[_named(parts.key, self._renaming, each) for each in found],
@@ -227,6 +230,10 @@ class Importer:
                 if each.statsDesc is not None and each.statsDesc.partName in there  # or it was dropped meanwhile
             ],
         )
+
+    def _unread(self, key: TableKey, names: Sequence[str]) -> None:
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        self._problem("partitions", f"{key} {names[0]}{more}", UNREAD)
 
     def _write_ids(self, parts: TableParts) -> None:
         """What a table's transactions have used isn't used again here; what was aborted stays invisible."""

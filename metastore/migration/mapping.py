@@ -1,6 +1,6 @@
 """Which objects come over, and under which names and at which places."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -28,9 +28,13 @@ _DATABASE_FIELDS = ("table_db", "fktable_db", "pktable_db")
 
 @dataclass(frozen=True)
 class Selection:
-    """Databases by patterns with `*`, in lower case: `sales_*`, `spark.sales`. None stands for all."""
+    """Databases by patterns with `*`, in lower case: `sales_*`, `spark.sales`. None stands for all.
+
+    `but`: those that aren't meant, whatever the patterns say.
+    """
 
     patterns: Sequence[str] | None = None
+    but: Collection[DatabaseKey] = ()
 
     @classmethod
     def parse(cls, text: str | None) -> "Selection":
@@ -43,6 +47,8 @@ class Selection:
         return cls(patterns)
 
     def includes(self, key: DatabaseKey) -> bool:
+        if key in self.but:
+            return False
         if self.patterns is None:
             return True
         names = (str(key), f"{key.catalog}.{key.database}")

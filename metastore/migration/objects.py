@@ -69,10 +69,14 @@ class Positions:
 
 @dataclass(frozen=True)
 class WriteIds:
-    """The write ids of a table: the highest, and those that readers must not see."""
+    """The write ids of a table: the highest, and those that readers must not see.
+
+    `open`: whether some of these may still be committed.
+    """
 
     highest: int
     invisible: Sequence[int] = ()
+    open: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from lake.protocol.hive import (
     Database,
     Function,
     HiveObjectPrivilege,
+    NotificationEvent,
     Partition,
     Role,
     RolePrincipalGrant,
@@ -19,6 +20,10 @@ from metastore.migration.objects import DatabaseKey, Positions, Remark, TableKey
 
 class SourceFailed(UserError):
     """The other metastore doesn't answer, or answers what can't be understood."""
+
+
+class TakenOver(UserError):
+    """Somebody else follows the other metastore by now: nothing was changed."""
 
 
 class Source(Protocol):
@@ -37,6 +42,9 @@ class Source(Protocol):
 
     def databases(self, catalog: str) -> list[Database]: ...
 
+    def database(self, key: DatabaseKey) -> Database | None:
+        """None if there is none."""
+
     def functions(self, database: DatabaseKey) -> list[Function]: ...
 
     def tables(self, database: DatabaseKey) -> list[str]:
@@ -44,6 +52,9 @@ class Source(Protocol):
 
     def table(self, key: TableKey) -> TableParts | None:
         """None if it has been dropped meanwhile."""
+
+    def bare_table(self, key: TableKey) -> TableParts | None:
+        """As `table`, without constraints and statistics."""
 
     def partition_names(self, table: TableParts) -> list[str]:
         """In order; of uncommitted partitions, too."""
@@ -63,6 +74,15 @@ class Source(Protocol):
         """Those on a database, and on the named tables in it, their partitions and columns."""
 
     def positions(self) -> Positions: ...
+
+    def last_event(self) -> int | None:
+        """The number of the last entry of its notification log; 0: there is none; None: it doesn't tell."""
+
+    def events(self, after: int, limit: int) -> list[NotificationEvent]:
+        """Entries of the notification log with higher numbers, in order, the first ones of them.
+
+        Those of a log that is not kept, or that was emptied, aren't there.
+        """
 
     def write_ids(self, key: TableKey, positions: Positions) -> WriteIds | None:
         """Of a table with transactions; None where there are none."""

@@ -12,6 +12,7 @@ from thrift.transport.TTransport import TTransportException
 
 from lake.protocol.connection.login import Login, LoginRefused
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.errors import TAKEN_OVER
 from lake.protocol.hive import (
     Catalog,
     CheckConstraintsRequest,
@@ -31,6 +32,8 @@ from lake.protocol.hive import (
     HiveObjectRef,
     HiveObjectType,
     NoSuchObjectException,
+    NotificationEvent,
+    NotificationEventRequest,
     NotNullConstraintsRequest,
     Partition,
     PartitionsStatsRequest,
@@ -45,6 +48,7 @@ from lake.protocol.hive import (
 )
 from lake.protocol.lake import TableReference
 from lake.protocol.struct import ExceptionStruct
+from metastore.migration.connections import Connections
 from metastore.migration.objects import (
     DEFAULT_CATALOG,
     DatabaseKey,
@@ -54,7 +58,7 @@ from metastore.migration.objects import (
     TableParts,
     WriteIds,
 )
-from metastore.migration.source import SourceFailed
+from metastore.migration.source import SourceFailed, TakenOver
 
 TIMEOUT_SECONDS = 600.0
 """For one answer: Hive takes minutes to list the partitions of a large table."""
@@ -75,12 +79,20 @@ class ThriftSource:
         self.uri = uri
         self._login = login
         self._local = threading.local()
-        self._clients: list[ThriftClient] = []
+        self._clients = Connections()
         self._lock = threading.Lock()
         self._unknown: set[str] = set()
         self.engines_asked = [_ENGINE]
         self.ours: bool | None = None
+        self._held: tuple[str, str, int] | None = None
         self._client()
+
+    def hold(self, source: str, databases: str, holder: int) -> None:
+        """From here on changes by these connections are refused if somebody else takes a source that is followed.
+
+        Calls raise TakenOver then.
+        """
+        self._held = source, databases, holder
 
     # --- calls ------------------------------------------------------------------------------------------------
 
@@ -94,10 +106,13 @@ class ThriftSource:
             except (LoginRefused, ValueError) as error:
                 raise SourceFailed(f"{self.uri}: {error}") from None
             self._local.client = client
-            with self._lock:
-                self._clients.append(client)
+            self._clients.add(client)
             if self.ours is None or self.ours:
                 self._show_uncommitted(client)
+        held = self._held
+        if held is not None and getattr(self._local, "holder", None) != held:
+            client.lake_take_followed(*held)
+            self._local.holder = held
         return client
 
     def _show_uncommitted(self, client: ThriftClient) -> None:
@@ -110,8 +125,9 @@ class ThriftSource:
 
     def _forget_client(self) -> None:
         client = self._local.__dict__.pop("client", None)
+        self._local.__dict__.pop("holder", None)
         if client is not None:
-            client.close()
+            self._clients.forget(client)
 
     def call(self, name: str, *args: Any) -> Any:
         """Calls a method that may be repeated. Raises SourceFailed, and the method's exceptions."""
@@ -120,7 +136,11 @@ class ThriftSource:
             tries += 1
             try:
                 return self._client().call(name, *args)
-            except (ExceptionStruct, TApplicationException):
+            except ExceptionStruct as error:
+                if str(getattr(error, "message", "")).startswith(TAKEN_OVER):
+                    raise TakenOver(f"{self.uri}: {getattr(error, 'message', '')}") from None
+                raise
+            except TApplicationException:
                 raise
             except (TException, OSError) as error:
                 self._forget_client()
@@ -141,10 +161,7 @@ class ThriftSource:
             raise SourceFailed(f"{self.uri}: {name}: {error}") from None
 
     def close(self) -> None:
-        with self._lock:
-            for client in self._clients:
-                client.close()
-            self._clients.clear()
+        self._clients.close()
 
     # --- names ------------------------------------------------------------------------------------------------
 
@@ -180,6 +197,13 @@ class ThriftSource:
                 continue
         return found
 
+    def database(self, key: DatabaseKey) -> Database | None:
+        try:
+            found: Database = self.call("get_database", key.on_the_wire)
+        except NoSuchObjectException:
+            return None
+        return found
+
     def functions(self, database: DatabaseKey) -> list[Function]:
         home = database.on_the_wire
         found = []
@@ -196,6 +220,14 @@ class ThriftSource:
         return sorted(self.call("get_all_tables", database.on_the_wire))
 
     def table(self, key: TableKey) -> TableParts | None:
+        parts = self.bare_table(key)
+        if parts is None:
+            return None
+        parts = TableParts(key, parts.table, self._constraints(key))
+        own = self._statistics(parts) if parts.columns else []
+        return TableParts(key, parts.table, parts.constraints, own)
+
+    def bare_table(self, key: TableKey) -> TableParts | None:
         request = GetTableRequest(
             key.database,
             key.table,
@@ -208,9 +240,7 @@ class ThriftSource:
             table = self.call("get_table_req", request).table
         except NoSuchObjectException:
             return None
-        parts = TableParts(key, table, self._constraints(key))
-        own = self._statistics(parts) if parts.columns else []
-        return TableParts(key, table, parts.constraints, own)
+        return TableParts(key, table, SQLAllTableConstraints())
 
     def _constraints(self, key: TableKey) -> SQLAllTableConstraints:
         catalog, database, table = key
@@ -345,9 +375,7 @@ class ThriftSource:
     # --- positions --------------------------------------------------------------------------------------------
 
     def positions(self) -> Positions:
-        notification = None
-        with suppress(ExceptionStruct, TApplicationException):  # it may be for administrators alone
-            notification = self.call("get_current_notificationEventId").eventId
+        notification = self.last_event()
         try:
             found = self.call("get_open_txns_info")
         except (ExceptionStruct, TApplicationException):  # a metastore that has no transactions
@@ -359,6 +387,15 @@ class ThriftSource:
             found.txn_high_water_mark, sorted(states[TxnState.OPEN]), sorted(states[TxnState.ABORTED]), notification
         )
 
+    def last_event(self) -> int | None:
+        with suppress(ExceptionStruct, TApplicationException):  # it may be for administrators alone
+            return int(self.call("get_current_notificationEventId").eventId)
+        return None
+
+    def events(self, after: int, limit: int) -> list[NotificationEvent]:
+        request = NotificationEventRequest(lastEvent=after, maxEvents=limit)
+        return sorted(self.call("get_next_notification", request).events or (), key=lambda each: each.eventId)
+
     def write_ids(self, key: TableKey, positions: Positions) -> WriteIds | None:
         if positions.transaction is None:
             return None
@@ -368,9 +405,10 @@ class ThriftSource:
         full = f"{key.of_database.on_the_wire}.{key.table}"
         answer = self._optional("get_valid_write_ids", GetValidWriteIdsRequest([full], snapshot))
         if answer is None:  # Hive 2.3: a write id is the transaction's id
-            return WriteIds(positions.transaction, sorted({*positions.open, *positions.aborted}))
+            return WriteIds(positions.transaction, sorted({*positions.open, *positions.aborted}), bool(positions.open))
         for each in answer.tblValidWriteIds or ():
-            return WriteIds(each.writeIdHighWaterMark, sorted(each.invalidWriteIds or ()))
+            invisible = sorted(each.invalidWriteIds or ())
+            return WriteIds(each.writeIdHighWaterMark, invisible, each.minOpenWriteId is not None)
         return None
 
     def timeline_position(self, key: TableKey) -> int:

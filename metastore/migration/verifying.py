@@ -66,6 +66,33 @@ class Kind:
 
 
 @dataclass
+class Affected:
+    """Where something differs, by the names there. `partitions`: only these of a table; `tables`: all of it.
+
+    `shared`: roles, their members, or grants on everything. `databases`: themselves, functions or grants in them.
+    """
+
+    shared: bool = False
+    databases: set[DatabaseKey] = field(default_factory=set)
+    tables: set[TableKey] = field(default_factory=set)
+    partitions: dict[TableKey, set[str]] = field(default_factory=dict)
+
+    def add(self, of: "Place") -> None:
+        if of is None:
+            self.shared = True
+        elif isinstance(of, DatabaseKey):
+            self.databases.add(of)
+        elif isinstance(of, TableKey):
+            self.tables.add(of)
+        else:
+            self.partitions.setdefault(of[0], set()).add(of[1])
+
+
+Place = DatabaseKey | TableKey | tuple[TableKey, str] | None
+"""What an object belongs to: a database, a table, or a partition of one; None: to none of them."""
+
+
+@dataclass
 class Comparison:
     """What differs. `differences` names some; `differing` counts all of them."""
 
@@ -73,6 +100,7 @@ class Comparison:
     differences: list[Remark] = field(default_factory=list)
     uncompared: list[Remark] = field(default_factory=list)
     """What can't be compared, since one of the sides doesn't tell it."""
+    affected: Affected = field(default_factory=Affected)
 
     @property
     def differing(self) -> int:
@@ -172,7 +200,7 @@ class Verifier:
             wanted.add(own_key)
             own = here.get(own_key)
             there_form, here_form = _databases_alike(self._renaming.database(database), own)
-            self._compare("databases", str(key), there_form, here_form)
+            self._compare("databases", str(key), there_form, here_form, of=key)
             if own is not None:
                 chosen.append((key, own_key))
         if self._selection.patterns is None:
@@ -185,12 +213,12 @@ class Verifier:
             each.functionName or "": each for each in map(self._renaming.function, self._there.functions(there))
         }
         own = {each.functionName or "": each for each in self._here.functions(here)}
-        self._compare_all("functions", f"{there}.", functions, own)
+        self._compare_all("functions", f"{there}.", functions, own, of=there)
         names, own_names = set(self._there.tables(there)), set(self._here.tables(here))
         for name in sorted(names | own_names):
             tasks.submit(self._table, tasks, TableKey(*there, name), TableKey(*here, name))
         grants = map(self._renaming.grant, self._there.grants(there, sorted(names)))
-        self._compare_grants(grants, self._here.grants(here, sorted(own_names)))
+        self._compare_grants(grants, self._here.grants(here, sorted(own_names)), of=there)
 
     def _roles(self) -> None:
         there = {each.roleName or "": each for each in self._there.roles()}
@@ -211,6 +239,7 @@ class Verifier:
         here: Iterable[HiveObjectPrivilege],
         *,
         made: bool = False,
+        of: Place = None,
     ) -> None:
         """`made`: of the role `admin` there is one on everything in each metastore, made at its own time."""
 
@@ -218,7 +247,7 @@ class Verifier:
             found = {}
             for each in some:
                 plain = canonical.of_grant(each)
-                name = _grant(each)
+                name = grant_name(each)
                 if made and name.startswith("admin "):
                     plain.get("grantInfo", {}).pop("createTime", None)
                 found[name] = plain
@@ -226,7 +255,7 @@ class Verifier:
 
         one, other = forms(there), forms(here)
         for name in sorted(one.keys() | other.keys()):
-            self._compare("grants", name, one.get(name), other.get(name))
+            self._compare("grants", name, one.get(name), other.get(name), of=of)
 
     # --- tables -----------------------------------------------------------------------------------------------
 
@@ -234,14 +263,15 @@ class Verifier:
         try:
             self._compare_tables(tasks, there_key, here_key)
         except (ExceptionStruct, TApplicationException) as error:
-            self._count("tables", Remark("tables", str(there_key), f"it can't be compared: {error}", serious=True))
+            why = f"it can't be compared: {error}"
+            self._count("tables", Remark("tables", str(there_key), why, serious=True), of=there_key)
 
     def _compare_tables(self, tasks: Tasks, there_key: TableKey, here_key: TableKey) -> None:
         there, here = self._there.table(there_key), self._here.table(here_key)
         if there is None and here is None:
             return
         if there is not None and here is None and (why := unbringable(self._there, there)) is not None:
-            self._count("tables", Remark("tables", str(there_key), f"{MISSING}: {why}", serious=True))
+            self._count("tables", Remark("tables", str(there_key), f"{MISSING}: {why}", serious=True), of=there_key)
             return
         wanted = None if there is None else self._renaming.parts(there)
         self._compare(
@@ -249,16 +279,17 @@ class Verifier:
             str(there_key),
             None if wanted is None else canonical.of_struct(wanted.table),
             None if here is None else canonical.of_struct(here.table),
+            of=there_key,
         )
         if there is None or wanted is None or here is None:
             return
         self._write_ids(there_key, here_key, there)
         self._constraints(wanted, here)
-        self._statistics(str(there_key), wanted.statistics, here.statistics)
+        self._statistics(there_key, wanted.statistics, here.statistics)
         names, own = self._there.partition_names(there), set(self._here.partition_names(here))
         for extra in batches(sorted(own - set(names))):
             for name in extra:
-                self._compare("partitions", f"{there_key} {name}", None, {"name": name})
+                self._compare("partitions", f"{there_key} {name}", None, {"name": name}, of=(there_key, name))
         for some in batches(names):
             tasks.submit(self._partitions, there, here, some)
 
@@ -268,18 +299,20 @@ class Verifier:
         there = self._there.write_ids(there_key, self._positions[0])
         here = self._here.write_ids(here_key, self._positions[1])
         why = write_ids_differ(here, there)
-        self._count("write ids", None if why is None else Remark("write ids", str(there_key), why, serious=True))
+        remark = None if why is None else Remark("write ids", str(there_key), why, serious=True)
+        self._count("write ids", remark, of=there_key)
 
     def _constraints(self, there: TableParts, here: TableParts) -> None:
         for kind in there.constraints.field_names():
-            one = {_constraint(each): each for each in getattr(there.constraints, kind) or ()}
-            other = {_constraint(each): each for each in getattr(here.constraints, kind) or ()}
+            one = {constraint_name(each): each for each in getattr(there.constraints, kind) or ()}
+            other = {constraint_name(each): each for each in getattr(here.constraints, kind) or ()}
             for name in sorted(one.keys() | other.keys()):
                 self._compare(
                     "constraints",
                     f"{there.key} {name}",
-                    _constraint_form(one.get(name)),
-                    _constraint_form(other.get(name)),
+                    constraint_form(one.get(name)),
+                    constraint_form(other.get(name)),
+                    of=there.key,
                 )
 
     def _partitions(self, there: TableParts, here: TableParts, names: Sequence[str]) -> None:
@@ -287,7 +320,8 @@ class Verifier:
             self._compare_partitions(there, here, names)
         except (ExceptionStruct, TApplicationException) as error:
             some = f"{there.key} {names[0]} to {names[-1]}"
-            self._count("partitions", Remark("partitions", some, f"they can't be compared: {error}", serious=True))
+            why = f"they can't be compared: {error}"
+            self._count("partitions", Remark("partitions", some, why, serious=True), of=there.key)
 
     def _compare_partitions(self, there: TableParts, here: TableParts, names: Sequence[str]) -> None:
         found = self._there.partitions(there, names)
@@ -301,13 +335,15 @@ class Verifier:
                     f"{there.key} {name}",
                     None if name not in one else of_there.form(one[name]),
                     None if name not in other else of_here.form(other[name]),
+                    of=(there.key, name),
                 )
             else:
-                self._count("partitions", Remark("partitions", f"{there.key} {name}", UNREAD, serious=True))
+                remark = Remark("partitions", f"{there.key} {name}", UNREAD, serious=True)
+                self._count("partitions", remark, of=(there.key, name))
         statistics = map(self._renaming.statistics, self._there.partition_statistics(there, names))
-        self._statistics(str(there.key), statistics, self._here.partition_statistics(here, names))
+        self._statistics(there.key, statistics, self._here.partition_statistics(here, names))
 
-    def _statistics(self, name: str, there: Iterable[ColumnStatistics], here: Iterable[ColumnStatistics]) -> None:
+    def _statistics(self, table: TableKey, there: Iterable[ColumnStatistics], here: Iterable[ColumnStatistics]) -> None:
         one, other = _by_column(there), _by_column(here)
         for key in sorted(one.keys() | other.keys()):
             # Sketches are compared where both tell them.
@@ -320,11 +356,14 @@ class Verifier:
             there_form, here_form = (
                 None if form is None else canonical.of_statistics(form, sketches=sketches) for form in forms
             )
-            self._compare("statistics", " ".join((name, *filter(None, key))), there_form, here_form)
+            name = " ".join((str(table), *filter(None, key)))
+            self._compare("statistics", name, there_form, here_form, of=(table, key[0]) if key[0] else table)
 
     # --- comparing --------------------------------------------------------------------------------------------
 
-    def _compare_all(self, kind: str, begin: str, there: Mapping[str, T], here: Mapping[str, T]) -> None:
+    def _compare_all(
+        self, kind: str, begin: str, there: Mapping[str, T], here: Mapping[str, T], *, of: Place = None
+    ) -> None:
         for name in sorted(there.keys() | here.keys()):
             one, other = there.get(name), here.get(name)
             self._compare(
@@ -332,9 +371,10 @@ class Verifier:
                 begin + name,
                 None if one is None else canonical.of_struct(one),
                 None if other is None else canonical.of_struct(other),
+                of=of,
             )
 
-    def _compare(self, kind: str, name: str, there: Plain | None, here: Plain | None) -> None:
+    def _compare(self, kind: str, name: str, there: Plain | None, here: Plain | None, *, of: Place = None) -> None:
         remark = None
         if there != here:
             if here is None or there is None:
@@ -342,16 +382,18 @@ class Verifier:
             else:
                 text = "; ".join(canonical.differences(here, there))
             remark = Remark(kind, name, text, serious=True)
-        self._count(kind, remark, _number(kind, name, there), _number(kind, name, here))
+        self._count(kind, remark, _number(kind, name, there), _number(kind, name, here), of=of)
 
-    def _count(self, kind: str, remark: Remark | None, there: int = 0, here: int = 0) -> None:
+    def _count(self, kind: str, remark: Remark | None, there: int = 0, here: int = 0, *, of: Place = None) -> None:
+        """`of`: what the object belongs to."""
         with self._lock:
-            of = self.comparison.kinds.setdefault(kind, Kind())
-            of.compared += 1
-            of.there = (of.there + there) % (1 << 256)
-            of.here = (of.here + here) % (1 << 256)
+            own = self.comparison.kinds.setdefault(kind, Kind())
+            own.compared += 1
+            own.there = (own.there + there) % (1 << 256)
+            own.here = (own.here + here) % (1 << 256)
             if remark is not None:
-                of.differing += 1
+                own.differing += 1
+                self.comparison.affected.add(of)
                 if len(self.comparison.differences) < MAX_REPORTED:
                     self.comparison.differences.append(remark)
         self._progress.add(kind)
@@ -390,7 +432,7 @@ def _member(value: RolePrincipalGrant) -> str:
     return f"{_word(PrincipalType, value.principalType)} {value.principalName}"
 
 
-def _grant(value: HiveObjectPrivilege) -> str:
+def grant_name(value: HiveObjectPrivilege) -> str:
     of, info = value.hiveObject, value.grantInfo
     assert of is not None and info is not None
     place = [of.dbName, of.objectName, "/".join(of.partValues or ()), of.columnName]
@@ -404,7 +446,7 @@ def _word(kinds: type[IntEnum], kind: int | None) -> str:
     return kinds(kind).name.lower() if kind in list(kinds) else str(kind)
 
 
-def _constraint(value: Any) -> str:
+def constraint_name(value: Any) -> str:
     """The name of a constraint, and which of its columns this is."""
     name = next(
         (getattr(value, field) for field in ("pk_name", "uk_name", "nn_name", "dc_name") if _has(value, field)), ""
@@ -418,7 +460,7 @@ def _has(value: Any, name: str) -> bool:
     return name in value.field_names()
 
 
-def _constraint_form(value: Any) -> Plain | None:
+def constraint_form(value: Any) -> Plain | None:
     if value is None:
         return None
     if isinstance(value, SQLForeignKey):  # Hive 2.3 doesn't always tell the name of the key that it refers to

@@ -5,7 +5,7 @@ import secrets
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -37,6 +37,8 @@ from metastore.services.access.rights import Decision
 from metastore.services.events.recorder import acting
 from metastore.services.wiring import Metastore
 from metastore.store import DatabaseUnavailable, Unstorable
+from metastore.store.catalog.followed_sources import TakenOver
+from metastore.store.engine.beginnings import beginning
 from metastore.store.engine.read_set import ReadSet, recording
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import WarehouseError
@@ -232,7 +234,7 @@ class Dispatcher:
 
         verdict = None if self.guard is None else Verdict()
         try:
-            with acting(session.user, session.connection_id):
+            with acting(session.user, session.connection_id), holding(session):
                 value = self.value(session, method, arguments, may_wait=may_wait, verdict=verdict)
             body, outcome = result_body(method, value)
         except NotYet:
@@ -272,6 +274,11 @@ class Dispatcher:
             return handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
 
         return guard.answer(call, method, arguments, answer, verdict)
+
+
+def holding(session: Session) -> AbstractContextManager[None]:
+    """What a connection that follows a source changes, it changes only while nobody else follows that."""
+    return beginning(None if session.held is None else session.held.check)
 
 
 def _object_of(name: str, message: bytes, arguments: int) -> str:
@@ -341,7 +348,7 @@ def raised(method: Method, error: Exception, session: Session) -> Answer:
         return undeclared(method, session, str(error), message, type(error).__name__)
     if isinstance(error, TApplicationException):
         return failure(error.type, error.message or "", "application error")
-    if isinstance(error, DatabaseUnavailable | Unstorable | WarehouseError):
+    if isinstance(error, DatabaseUnavailable | Unstorable | WarehouseError | TakenOver):
         return undeclared(method, session, str(error), str(error), type(error).__name__)
     reference = _report(method.name, error, user=session.user, peer=session.peer)
     message = f"{INTERNAL_ERROR}{reference}; see the server's log"

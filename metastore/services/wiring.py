@@ -39,6 +39,7 @@ from metastore.services.maintenance.file_deletions import FileDeletions
 from metastore.services.maintenance.housekeeping import EventRetention, Housekeeping
 from metastore.services.maintenance.pending_work import PendingWork
 from metastore.services.maintenance.server_info import ServerInfo
+from metastore.services.migration.followed import FollowedSources
 from metastore.services.migration.importer import ImportService
 from metastore.services.partition.exchange import PartitionExchange
 from metastore.services.partition.reads import PartitionReads
@@ -186,6 +187,7 @@ class Metastore:
     hudi_tables: HudiTables
     hudi_timeline: HudiTimeline
     imports: ImportService
+    followed_sources: FollowedSources
     statistics: StatisticsService
     functions: FunctionService
     constraints: ConstraintService
@@ -248,6 +250,7 @@ class Metastore:
             database=parts.database,
             sequencer=parts.sequencer,
             imports=ImportService(parts.database, parts.warehouse, parts.mover, parts.events, parts.deletable),
+            followed_sources=FollowedSources(parts.database),
             statistics=StatisticsService(parts.database, parts.events),
             change_notes=change_notes,
             housekeeping=_housekeeping(parts, access, timeline, services, transactions, registry, change_notes),

@@ -763,6 +763,19 @@ class ImportResponse(Struct):
         self.differences = differences
 
 
+class FollowedSource(Struct):
+    __slots__ = ('source', 'databases', 'holder', 'position', 'state', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('source', 'databases', 'holder', 'position', 'state',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, source: str | None = None, databases: str | None = None, holder: int | None = None, position: int | None = None, state: str | None = None) -> None:
+        self.source = source
+        self.databases = databases
+        self.holder = holder
+        self.position = position
+        self.state = state
+
+
 class LeaseRequest(Struct):
     __slots__ = ('table', 'id', 'position', 'seconds', 'holder', 'onwards', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'id', 'seconds',)
@@ -1209,6 +1222,7 @@ ImportHudiResponse.thrift_spec = f(None, (1, 'tableAdded', 2, None), (2, 'instan
 ImportRequest.thrift_spec = f(None, (1, 'catalogs', 15, (12, [Catalog, None], False)), (2, 'databases', 15, (12, [Database, None], False)), (3, 'functions', 15, (12, [Function, None], False)), (4, 'tables', 15, (12, [Table, None], False)), (5, 'partitions', 15, (12, [Partition, None], False)), (6, 'statistics', 15, (12, [ColumnStatistics, None], False)), (7, 'constraints', 12, [SQLAllTableConstraints, None]), (8, 'roles', 15, (12, [Role, None], False)), (9, 'members', 15, (12, [RolePrincipalGrant, None], False)), (10, 'grants', 15, (12, [HiveObjectPrivilege, None], False)), (11, 'overwrite', 2, None))
 ImportDifference.thrift_spec = f(None, (1, 'kind', 11, 'UTF8'), (2, 'name', 11, 'UTF8'), (3, 'difference', 11, 'UTF8'), (4, 'replaced', 2, None))
 ImportResponse.thrift_spec = f(None, (1, 'added', 10, None), (2, 'same', 10, None), (3, 'differences', 15, (12, [ImportDifference, None], False)))
+FollowedSource.thrift_spec = f(None, (1, 'source', 11, 'UTF8'), (2, 'databases', 11, 'UTF8'), (3, 'holder', 10, None), (4, 'position', 10, None), (5, 'state', 11, 'UTF8'))
 LeaseRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'id', 11, 'UTF8'), (3, 'position', 10, None), (4, 'seconds', 8, None), (5, 'holder', 11, 'UTF8'), (6, 'onwards', 2, None))
 ReaderLease.thrift_spec = f(None, (1, 'id', 11, 'UTF8'), (2, 'table', 12, [TableReference, None]), (3, 'position', 10, None), (4, 'expiresAt', 10, None), (5, 'holder', 11, 'UTF8'), (6, 'onwards', 2, None))
 ServiceJob.thrift_spec = f(None, (1, 'id', 10, None), (2, 'table', 12, [TableReference, None]), (3, 'action', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'instant', 11, 'UTF8'), (6, 'reason', 11, 'UTF8'), (7, 'gain', 4, None), (8, 'cost', 4, None), (9, 'priority', 8, None), (10, 'attempts', 8, None), (11, 'failures', 8, None), (12, 'worker', 11, 'UTF8'), (13, 'enqueuedAt', 10, None), (14, 'startedAt', 10, None), (15, 'finishedAt', 10, None), (16, 'notBefore', 10, None), (17, 'outcome', 11, 'UTF8'), (18, 'log', 11, 'UTF8'), (19, 'stopping', 2, None), (20, 'windows', 11, 'UTF8'), (21, 'bytes', 10, None), (22, 'pool', 11, 'UTF8'))
@@ -1292,6 +1306,7 @@ for _cls in (
     ImportRequest,
     ImportDifference,
     ImportResponse,
+    FollowedSource,
     LeaseRequest,
     ReaderLease,
     ServiceJob,

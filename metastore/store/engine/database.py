@@ -15,7 +15,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from lake.protocol.errors import CHANGED_BETWEEN, DATABASE_UNREACHABLE, LOCKED, POOL_BUSY, TIME_LIMIT
 from metastore.postgres.joined_messages import JoiningConnection
-from metastore.store.engine import binary_rows, read_set
+from metastore.store.engine import beginnings, binary_rows, read_set
 
 _RESTED_SECONDS = 1.0
 _WAIT_SECONDS = 30.0  # for a connection, if all are in use
@@ -152,6 +152,7 @@ class Database:
             tx.info[_AFTER_COMMIT] = actions
             with tx.begin(), _discarded_if_broken(tx):
                 driver.begin()
+                beginnings.begin(tx)
                 yield tx
         with ExitStack() as following:  # all of them, also if one fails
             for action in reversed(actions):

@@ -1,4 +1,4 @@
-"""Tables of catalogs, databases and functions."""
+"""Tables of catalogs, databases and functions, and of the metastores that these come from."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, LargeBinary, Table, Text, UniqueConstraint
 
@@ -38,4 +38,16 @@ functions = Table(
     Column("name", NAME, nullable=False),
     Column("body", LargeBinary, nullable=False, comment="encoded Function without names"),
     UniqueConstraint("database_id", "name"),
+)
+
+
+followed_sources = Table(
+    "followed_sources",
+    metadata,
+    Column("source", NAME, primary_key=True, comment="another metastore, as its follower calls it"),
+    Column("databases", NAME, primary_key=True, comment="which of its databases, as patterns"),
+    Column("holder", BigInteger, nullable=False, comment="rises each time that somebody takes it"),
+    Column("position", BigInteger, nullable=False, comment="up to here its notification log is dealt with"),
+    Column("state", Text, nullable=False, comment="JSON of the follower"),
+    comment="how far databases of other metastores have come over",
 )

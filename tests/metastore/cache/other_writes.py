@@ -399,6 +399,8 @@ CONNECTION = [
     _step("reinitialize"),
     _step("lake_begin_request", RequestKey("017f22e2-79b0-7cc3-98c4-dc0c0c07398f", b"d" * 32)),
     _step("lake_end_request", 409, "no"),
+    _remembering("followed", _step("lake_take_followed", "thrift://other:9083", "*", None)),
+    _with("lake_keep_followed", lambda db, memory: (memory["followed"].replace(position=5),)),
 ]
 
 CHAINS = {

@@ -1,0 +1,200 @@
+"""What is kept here of a metastore that is followed: how far, and where each of its databases lives."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+from lake.protocol.errors import UserError
+from lake.protocol.lake import FollowedSource
+from metastore.migration.mapping import Renaming, Selection
+from metastore.migration.objects import DatabaseKey, TableKey
+from metastore.migration.thrift_source import ThriftSource
+
+MAX_UNFINISHED = 10_000
+"""Tables that are tried again, at most; beyond them all are compared."""
+
+
+class Home(StrEnum):
+    """Where a database is written. `CUTTING`, `SWITCHING`, `RETURNING`: it is frozen on one side, or may be."""
+
+    THERE = "there"
+    CUTTING = "cutting over"
+    SWITCHING = "switching"
+    HERE = "here"
+    RETURNING = "rolling back"
+
+
+@dataclass
+class State:
+    """What a follower keeps beside its position.
+
+    `imported`: whether an import has come to its end. `mirrored`: databases that had nothing here before; what isn't in
+    them any more there is dropped here. `homes`: by database where it lives, if not there. `unfinished`: tables that
+    couldn't be brought, to be tried again. `compare`: whether all has to be compared. `mark`: a digest of the entry at
+    the position. `follower`: who follows it, unless a command does something else meanwhile, which is `held`.
+    """
+
+    renames: dict[str, str] = field(default_factory=dict)
+    locations: list[list[str]] = field(default_factory=list)
+    imported: bool = False
+    mirrored: set[DatabaseKey] = field(default_factory=set)
+    homes: dict[DatabaseKey, Home] = field(default_factory=dict)
+    unfinished: set[TableKey] = field(default_factory=set)
+    compare: bool = False
+    mark: str | None = None
+    held: str | None = None
+    follower: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "State":
+        """Raises UserError for a state that another version has written."""
+        try:
+            found = json.loads(text)
+            return cls(
+                dict(found.get("renames", {})),
+                list(found.get("locations", [])),
+                bool(found.get("imported")),
+                {DatabaseKey(*each) for each in found.get("mirrored", ())},
+                {DatabaseKey(*key): Home(home) for key, home in found.get("homes", ())},
+                {TableKey(*each) for each in found.get("unfinished", ())},
+                bool(found.get("compare")),
+                found.get("mark"),
+                found.get("held"),
+                found.get("follower"),
+            )
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UserError(f"what is kept of the followed metastore can't be read: {error}") from None
+
+    def text(self) -> str:
+        return json.dumps(
+            {
+                "renames": self.renames,
+                "locations": self.locations,
+                "imported": self.imported,
+                "mirrored": sorted(self.mirrored),
+                "homes": sorted((key, home.value) for key, home in self.homes.items()),
+                "unfinished": sorted(self.unfinished)[:MAX_UNFINISHED],
+                "compare": self.compare or len(self.unfinished) > MAX_UNFINISHED,
+                "mark": self.mark,
+                "held": self.held,
+                "follower": self.follower,
+            }
+        )
+
+    @property
+    def renaming(self) -> Renaming:
+        return Renaming(self.renames, [(old, new) for old, new in self.locations])
+
+    def home(self, key: DatabaseKey) -> Home:
+        return self.homes.get(key, Home.THERE)
+
+    def settle(self, key: DatabaseKey, home: Home) -> None:
+        """Says where a database lives."""
+        if home is Home.THERE:
+            self.homes.pop(key, None)
+        else:
+            self.homes[key] = home
+
+
+class Followed:
+    """A source that is followed, as it is kept here."""
+
+    def __init__(self, here: ThriftSource, kept: FollowedSource) -> None:
+        self._here = here
+        self.source, self.databases = kept.source or "", kept.databases or ""
+        self._set(kept)
+
+    def _set(self, kept: FollowedSource) -> None:
+        self._holder = kept.holder or 0
+        self.position: int = kept.position or 0
+        self.state = State.parse(kept.state or "{}")
+
+    @property
+    def selection(self) -> Selection:
+        return Selection.parse(None if self.databases == "*" else self.databases)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing has been kept of it before."""
+        return self.state == State()
+
+    def take(self) -> None:
+        """From here on changes of others who had it are refused. Position and state are read again."""
+        kept: FollowedSource = self._here.call("lake_take_followed", self.source, self.databases, None)
+        self._set(kept)
+        self._here.hold(self.source, self.databases, self._holder)
+
+    def keep(self) -> None:
+        """Raises TakenOver, and what a server raises that takes no changes."""
+        kept = FollowedSource(self.source, self.databases, self._holder, self.position, self.state.text())
+        self._here.call("lake_keep_followed", kept)
+
+    def look(self) -> "Followed":
+        """What is kept by now, maybe by others."""
+        same = (each for each in all_of(self._here) if (each.source, each.databases) == (self.source, self.databases))
+        return next(same, self)
+
+
+def source_name(source: str) -> str:
+    """How a source is called here: its address without user, password and options."""
+    parts = urlsplit(source)
+    return f"{parts.scheme.partition('+')[0]}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}".lower()
+
+
+def patterns_name(patterns: Sequence[str] | None) -> str:
+    """How a selection of databases is called here."""
+    return "*" if patterns is None else ",".join(sorted(patterns))
+
+
+def all_of(here: ThriftSource, source: str | None = None) -> list[Followed]:
+    """All selections of a source that are known here; None: of all sources."""
+    name = None if source is None else source_name(source)
+    kept: Iterable[FollowedSource] = here.call("lake_list_followed")
+    return [Followed(here, each) for each in kept if name is None or each.source == name]
+
+
+def known_text(here: ThriftSource) -> str:
+    """What imports have ended here, in words."""
+    found = [f"{each.source} with --databases '{each.databases}'" for each in all_of(here) if each.state.imported]
+    return f"imported were: {'; '.join(found)}" if found else "nothing was imported"
+
+
+def living_here(some: Iterable[Followed]) -> dict[DatabaseKey, Home]:
+    """Databases, by their names here, that no follower may change, and why."""
+    return {
+        each.state.renaming.database_key(key): home
+        for each in some
+        for key, home in each.state.homes.items()
+        if home in (Home.SWITCHING, Home.HERE, Home.RETURNING)
+    }
+
+
+def begin(here: ThriftSource, source: str, selection: Selection, renaming: Renaming) -> Followed:
+    """Takes a selection of a source for an import. Raises UserError if it was brought under other names before."""
+    databases = patterns_name(selection.patterns)
+    found = Followed(here, FollowedSource(source_name(source), databases, 0, 0, "{}"))
+    found.take()
+    names = dict(renaming.databases), [list(each) for each in renaming.locations]
+    if found.is_new:
+        found.state.renames, found.state.locations = names
+    elif (found.state.renames, found.state.locations) != names:
+        raise UserError(
+            f"{found.source} was brought with {described(found.state)} before: give the same, or import into another"
+            " metastore"
+        )
+    return found
+
+
+def described(state: State) -> str:
+    """The mapping of names and places, as options."""
+    parts = [f"--rename {old}={new}" for old, new in state.renames.items()]
+    parts += [f"--location {old}={new}" for old, new in state.locations]
+    return " ".join(parts) or "neither --rename nor --location"
+
+
+def plain(found: Followed) -> dict[str, Any]:
+    """For JSON."""
+    return {"source": found.source, "databases": found.databases, "position": found.position}

@@ -1,0 +1,79 @@
+"""What an import keeps here, so that the metastore it reads can be followed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from lake.protocol.errors import UserError
+from metastore.migration.followed import (
+    Followed,
+    all_of,
+    begin,
+    known_text,
+    living_here,
+    patterns_name,
+    source_name,
+)
+from metastore.migration.mapping import Renaming, Selection, database_key
+from metastore.migration.objects import DatabaseKey
+from metastore.migration.source import Source
+from metastore.migration.thrift_source import ThriftSource
+
+IMPORT = "an import"
+
+
+@contextmanager
+def begun(
+    old: Source, here: ThriftSource, source: str, selection: Selection, renaming: Renaming
+) -> Iterator[Selection]:
+    """Around an import. Keeps first where the notification log stood, and which databases weren't here before.
+
+    The selection without the databases that live here by now. Raises UserError for a source that was brought under
+    other names before.
+    """
+    found = _databases(old, selection)
+    renaming.check_apart(found)
+    living = living_here(all_of(here))
+    keys = [key for key in found if renaming.database_key(key) not in living]
+    position = old.last_event()  # before anything is read
+    followed = begin(here, source, selection, renaming)
+    state = followed.state
+    if not state.imported and followed.position == 0:
+        followed.position = position or 0
+    state.mirrored |= {key for key in keys if _is_empty(here, renaming.database_key(key))}
+    state.held = IMPORT
+    followed.keep()
+    yield replace(selection, but=frozenset(found) - frozenset(keys))
+    state.held, state.imported = None, True
+    followed.keep()
+
+
+def _is_empty(here: ThriftSource, key: DatabaseKey) -> bool:
+    """Whether a database has nothing that may be of others."""
+    return here.database(key) is None or not (here.tables(key) or here.functions(key))
+
+
+def known(here: ThriftSource, source: str, databases: str | None, after: int | None) -> Followed:
+    """What an import has kept. `after`: go on after this entry of the log.
+
+    Raises UserError if nothing was imported so.
+    """
+    name = patterns_name(Selection.parse(databases).patterns)
+    of_source = all_of(here, source)
+    found = next((each for each in of_source if each.databases == name), None)
+    if found is None or not found.state.imported:
+        raise UserError(
+            f"no import of {source_name(source)} with these databases has ended here: import them first, or name both"
+            f" as before ({known_text(here)})"
+        )
+    if after is not None:
+        found.take()
+        found.position, found.state.mark = after, None
+        found.keep()
+    return found
+
+
+def _databases(old: Source, selection: Selection) -> list[DatabaseKey]:
+    catalogs = [each.name or "" for each in old.catalogs()] or ["hive"]
+    found = (database_key(each) for name in catalogs for each in old.databases(name))
+    return [each for each in found if selection.includes(each)]

@@ -1,0 +1,1 @@
+"""Databases change the metastore that they live in, and back."""

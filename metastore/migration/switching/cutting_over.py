@@ -1,0 +1,305 @@
+"""Moves the home of a database from the metastore that is left to ours.
+
+What has been done is kept before each step that others see, so after a kill the same command goes on, and `roll-back`
+leads back. Until clients are sent here, whatever fails lets them write there again.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from lake.protocol.errors import UserError
+from metastore.migration.followed import Followed, Home, all_of, known_text, patterns_name, source_name
+from metastore.migration.following import Follower, Standing, exactly
+from metastore.migration.importing import is_transactional
+from metastore.migration.mapping import Renaming, Selection
+from metastore.migration.mirroring import problems_text
+from metastore.migration.objects import DatabaseKey, Remark, TableKey
+from metastore.migration.progress import Progress
+from metastore.migration.source import Source, TakenOver
+from metastore.migration.switching.gate import Gate, NotTaken
+from metastore.migration.thrift_source import ThriftSource
+from metastore.migration.verifying import EXTRA, Comparison, Verifier
+
+QUIET_SECONDS = 1.0
+"""How long the log must be quiet after the freeze: requests that were under way end meanwhile."""
+
+OPEN_SECONDS = 60.0
+"""How long is waited for transactions to end that write a database which is frozen."""
+
+_ROUNDS = 3  # of draining and comparing, if somebody still writes
+_SHARED = ("roles", "members")
+
+
+class Failed(UserError):
+    """A database stays where it was."""
+
+
+@dataclass
+class Moved:
+    """A database that has moved. `frozen`: seconds in which nobody could write it."""
+
+    database: str
+    frozen: float
+    compared: int
+    late: int = 0
+    notes: list[Remark] = field(default_factory=list)
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "database": self.database,
+            "frozen_seconds": round(self.frozen, 2),
+            "compared": self.compared,
+            "late": self.late,
+            "notes": [each.plain() for each in self.notes],
+        }
+
+
+class CutOver:
+    """Cuts databases over, one after the other. `say` gets lines for people."""
+
+    def __init__(
+        self,
+        old: Source,
+        here: ThriftSource,
+        followed: Followed,
+        *,
+        threads: int,
+        say: Callable[[str], None],
+    ) -> None:
+        self._old = old
+        self._here = here
+        self._followed = followed
+        self._threads = threads
+        self._say = say
+        self._follower = Follower(
+            old,
+            here,
+            followed,
+            threads=threads,
+            patience=0,
+            compare_every=float("inf"),
+            say=lambda standing: None,
+            warn=say,
+        )
+
+    def run(self, key: DatabaseKey, gate: Gate) -> Moved:
+        """`key`: by its name there. Raises Failed, NotTaken, SourceFailed, TakenOver."""
+        with holding(self._here, self._followed, f"the cut-over of {key}"):
+            home = self._followed.state.home(key)
+            if home in (Home.HERE, Home.RETURNING):
+                raise Failed(f"{key} lives here already: roll it back first, if that is wanted")
+            if home is Home.SWITCHING and gate.is_switched():
+                return self._finish(key, gate, time.monotonic(), 0, [])
+            return self._move(key, gate)
+
+    def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
+        if self._old.database(key) is None:
+            raise Failed(f"there is no database {key}")
+        self._settle(key, Home.CUTTING)
+        try:
+            gate.check()
+            self._say(f"{key}: compares while writers go on")
+            self._catch_up(key)
+            began = time.monotonic()
+            gate.freeze()
+            self._say(f"{key}: frozen")
+            compared, notes = self._bring_the_rest(key)
+            # From here on no follower changes it here.
+            self._settle(key, Home.SWITCHING)
+            fence_others(self._here, self._followed)
+        except BaseException as error:
+            self._give_up(key, gate, error)
+            raise
+        return self._finish(key, gate, began, compared, notes)
+
+    def _bring_the_rest(self, key: DatabaseKey) -> tuple[int, list[Remark]]:
+        for _ in range(_ROUNDS):
+            self._drain(key)
+            self._wait_for_transactions(key)
+            found = self._check(key)
+            if not self._entries_since(key, self._followed.position):
+                return found
+        raise Failed(f"{key} is still written there: who doesn't come through the front, or hasn't been stopped?")
+
+    def _finish(self, key: DatabaseKey, gate: Gate, began: float, compared: int, notes: list[Remark]) -> Moved:
+        position = self._followed.position
+        try:
+            gate.switch()
+        except NotTaken:
+            raise
+        except UserError as error:
+            self._give_up(key, gate, error)
+            raise
+        frozen = time.monotonic() - began
+        self._settle(key, Home.HERE)
+        if (line := gate.said()) is not None:
+            self._say(f"{key}: {line}")
+        time.sleep(QUIET_SECONDS)  # for requests that were under way for long
+        return Moved(str(key), frozen, compared, self._entries_since(key, position), notes)
+
+    def _give_up(self, key: DatabaseKey, gate: Gate, error: BaseException) -> None:
+        """Lets writers write there again. If that fails, too, the state says that it is under way."""
+        if isinstance(error, TakenOver):
+            return
+        thaw(gate, self._say)
+        self._settle(key, Home.THERE)
+        self._say(f"{key}: it stays where it was, and may be written there again")
+
+    def _settle(self, key: DatabaseKey, home: Home) -> None:
+        self._followed.state.settle(key, home)
+        self._followed.keep()
+
+    # --- bringing what is left --------------------------------------------------------------------------------
+
+    def _catch_up(self, key: DatabaseKey) -> None:
+        """All but what is written from here on."""
+        self._until_current()
+        self._follower.mend([key])
+
+    def _drain(self, key: DatabaseKey) -> None:
+        """What the log there has, until it is quiet about a database."""
+        self._until_current()
+        position = self._followed.position
+        while self._old.last_event():
+            time.sleep(QUIET_SECONDS)
+            self._until_current()
+            if not self._entries_since(key, position):
+                return
+            position = self._followed.position
+
+    def _until_current(self) -> None:
+        if not self._old.last_event():
+            return
+        standing: Standing = self._follower.step()
+        while not standing.is_current:
+            standing = self._follower.step()
+
+    def _wait_for_transactions(self, key: DatabaseKey) -> None:
+        """Whoever has a write id may still commit, also of what is frozen."""
+        tables = [TableKey(*key, name) for name in self._old.tables(key)]
+        parts = (self._old.bare_table(each) for each in tables)
+        written = [each.key for each in parts if each is not None and is_transactional(each.table)]
+        since = time.monotonic()
+        for table in written:
+            while (ids := self._old.write_ids(table, self._old.positions())) is not None and ids.open:
+                if time.monotonic() - since > OPEN_SECONDS:
+                    raise Failed(f"transactions that write {table} are open there: wait for them, or abort them")
+                time.sleep(1)
+
+    # --- comparing --------------------------------------------------------------------------------------------
+
+    def _check(self, key: DatabaseKey) -> tuple[int, list[Remark]]:
+        """How many objects are the same, and what differs that is no reason to stay. Raises Failed."""
+        found = self._compare(key)
+        blocking, notes = self._sorted_out(found)
+        if blocking:
+            # What the log doesn't tell, and was changed since the comparison before.
+            self._follower.mend([key])
+            found = self._compare(key)
+            blocking, notes = self._sorted_out(found)
+        if blocking:
+            raise Failed(f"{key} differs, so it stays: {problems_text(blocking)}")
+        return found.compared, notes
+
+    def _compare(self, key: DatabaseKey) -> Comparison:
+        return compare(self._old, self._here, key, self._followed.state.renaming, self._threads)
+
+    def _sorted_out(self, found: Comparison) -> tuple[list[Remark], list[Remark]]:
+        """What keeps a database there, and notes.
+
+        Roles, members and grants on everything that are here alone may be of others; a member of a role that came over
+        may be one whose membership has ended there. Once a database lives here, roles are changed on both sides.
+        """
+        lives = any(home is Home.HERE for each in all_of(self._here) for home in each.state.homes.values())
+        own = {each.name for each in found.differences if each.kind == "roles" and each.text == EXTRA}
+        own |= {"admin", "public"}
+
+        def is_note(each: Remark) -> bool:
+            if lives or each.text != EXTRA:
+                return lives
+            return each.kind != "members" or any(each.name.startswith(f"{role} ") for role in own)
+
+        return sorted_out(found, is_note)
+
+    def _entries_since(self, key: DatabaseKey, position: int) -> int:
+        """Entries of the log there about a database after a position."""
+        if not self._old.last_event():
+            return 0
+        return sum((each.dbName or "").lower() == key.database for each in self._old.events(position, 1_000))
+
+
+def compare(old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renaming, threads: int) -> Comparison:
+    """How a database, by its name there, differs, and roles."""
+    progress = Progress(lambda line: None, "compared")
+    one = exactly([key])
+    return Verifier(old, here, selection=one, renaming=renaming, progress=progress, threads=threads).run()
+
+
+def sorted_out(found: Comparison, shared_is_note: Callable[[Remark], bool]) -> tuple[list[Remark], list[Remark]]:
+    """Differences that keep a database where it is, and notes. Of what is shared by databases, some are notes."""
+    blocking: list[Remark] = []
+    notes: list[Remark] = []
+    for each in found.differences:
+        shared = each.kind in (*_SHARED, "catalogs") or (each.kind == "grants" and " on global" in each.name)
+        (notes if shared and shared_is_note(each) else blocking).append(each)
+    return blocking, notes
+
+
+@contextmanager
+def holding(here: ThriftSource, followed: Followed, what: str) -> Iterator[None]:
+    """Takes what is followed, so that its follower changes nothing meanwhile, also one that is late."""
+    followed.take()
+    followed.state.held = what
+    followed.keep()
+    try:
+        yield
+    except TakenOver:
+        raise
+    except BaseException:
+        followed.state.held = None
+        followed.keep()
+        raise
+    followed.state.held = None
+    followed.keep()
+
+
+def thaw(gate: Gate, say: Callable[[str], None]) -> None:
+    """Has a database be written again after something has failed. A front that is slow isn't waited for for ever."""
+    try:
+        gate.thaw()
+    except NotTaken as error:
+        say(str(error))
+
+
+def fence_others(here: ThriftSource, followed: Followed) -> None:
+    """Takes all else that is followed here: its followers begin again, and see first which databases live here."""
+    others = ThriftSource(here.uri)
+    try:
+        for each in all_of(others):
+            if (each.source, each.databases) != (followed.source, followed.databases):
+                each.take()
+    finally:
+        others.close()
+
+
+def chosen(here: ThriftSource, source: str, key: DatabaseKey, databases: str | None) -> Followed:
+    """The import that a database came by. `databases`: its patterns. Raises UserError if there is none, or several."""
+    of_source = [each for each in all_of(here, source) if each.state.imported and each.selection.includes(key)]
+    if databases is not None:
+        name = patterns_name(Selection.parse(databases).patterns)
+        of_source = [each for each in of_source if each.databases == name]
+    if not of_source:
+        raise UserError(
+            f"{key} of {source_name(source)} was not imported here: import it first, or name all as before"
+            f" ({known_text(here)})"
+        )
+    living = [each for each in of_source if each.state.home(key) is not Home.THERE]
+    if len(living) == 1:
+        return living[0]
+    if len(of_source) > 1:
+        names: Sequence[str] = [each.databases for each in of_source]
+        raise UserError(f"{key} was imported by several selections ({'; '.join(names)}): name one by --databases")
+    return of_source[0]

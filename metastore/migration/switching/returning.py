@@ -1,0 +1,283 @@
+"""Makes objects of a Hive metastore what they are here, by Hive's own calls, so that a database can live there again.
+
+Files are neither made nor moved nor deleted by it, as far as Hive lets it: it makes the directories of new tables and
+partitions that aren't there. Times of creation are Hive's own.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from thrift.Thrift import TApplicationException
+
+from lake.protocol.formats.keyed_table import PRIMARY_KEY
+from lake.protocol.hive import (
+    AddCheckConstraintRequest,
+    AddDefaultConstraintRequest,
+    AddForeignKeyRequest,
+    AddNotNullConstraintRequest,
+    AddPrimaryKeyRequest,
+    AddUniqueConstraintRequest,
+    Database,
+    DropConstraintRequest,
+    DropPartitionsRequest,
+    EnvironmentContext,
+    NoSuchObjectException,
+    Partition,
+    PrivilegeBag,
+    RequestPartsSpec,
+    SQLAllTableConstraints,
+    Table,
+)
+from lake.protocol.struct import ExceptionStruct
+from metastore.migration import canonical
+from metastore.migration.importing import batches, is_transactional, partition_name, write_ids_differ
+from metastore.migration.mapping import Renaming
+from metastore.migration.objects import DatabaseKey, Remark, TableKey, TableParts
+from metastore.migration.thrift_source import ThriftSource
+from metastore.migration.verifying import Affected, constraint_form, constraint_name, grant_name
+
+AS_GIVEN = EnvironmentContext({"DO_NOT_UPDATE_STATS": "true"})
+"""Hive keeps the parameters as they are, and counts no files."""
+
+_ADD: dict[str, Callable[[list[Any]], tuple[str, Any]]] = {
+    "primaryKeys": lambda some: ("add_primary_key", AddPrimaryKeyRequest(some)),
+    "foreignKeys": lambda some: ("add_foreign_key", AddForeignKeyRequest(some)),
+    "uniqueConstraints": lambda some: ("add_unique_constraint", AddUniqueConstraintRequest(some)),
+    "notNullConstraints": lambda some: ("add_not_null_constraint", AddNotNullConstraintRequest(some)),
+    "defaultConstraints": lambda some: ("add_default_constraint", AddDefaultConstraintRequest(some)),
+    "checkConstraints": lambda some: ("add_check_constraint", AddCheckConstraintRequest(some)),
+}
+_LAST = "foreignKeys"
+
+
+class Returner:
+    """`back`: from names and places here to those there."""
+
+    def __init__(self, here: ThriftSource, old: ThriftSource, back: Renaming) -> None:
+        self._here = here
+        self._old = old
+        self._back = back
+        self.problems: list[Remark] = []
+        self._late: list[tuple[TableKey, list[Any]]] = []
+
+    def mend(self, key: DatabaseKey, here: DatabaseKey, affected: Affected) -> None:
+        """Makes what differs in a database there what it is here. Raises SourceFailed."""
+        if key in affected.databases:
+            self._database(key, here)
+            self._functions(key, here)
+        for table in sorted(affected.tables):
+            self._guarded(table, None)
+        for table, names in sorted(affected.partitions.items()):
+            if table not in affected.tables:
+                self._guarded(table, sorted(names))
+        for table, keys in self._late:
+            self._call("constraints", str(table), *_ADD[_LAST](keys))
+        self._late.clear()
+        if key in affected.databases:
+            self._grants(key, here)
+
+    def _guarded(self, key: TableKey, names: Sequence[str] | None) -> None:
+        try:
+            self._table(key, names)
+        except (ExceptionStruct, TApplicationException) as error:
+            self._problem("tables", str(key), error)
+
+    # --- databases --------------------------------------------------------------------------------------------
+
+    def _database(self, key: DatabaseKey, here: DatabaseKey) -> None:
+        wanted, there = self._here.database(here), self._old.database(key)
+        if wanted is None or there is None:
+            return
+        value: Database = self._back.database(wanted).replace(
+            createTime=there.createTime, catalogName=there.catalogName
+        )
+        if canonical.of_struct(value) != canonical.of_struct(there):
+            self._call("databases", str(key), "alter_database", key.on_the_wire, value)
+
+    def _functions(self, key: DatabaseKey, here: DatabaseKey) -> None:
+        wanted = {each.functionName or "": self._back.function(each) for each in self._here.functions(here)}
+        there = {each.functionName or "": each for each in self._old.functions(key)}
+        for name in sorted(there):
+            if name not in wanted or canonical.of_struct(wanted[name]) != canonical.of_struct(there[name]):
+                self._call("functions", f"{key}.{name}", "drop_function", key.on_the_wire, name)
+                del there[name]
+        for name in sorted(wanted.keys() - there.keys()):
+            self._call("functions", f"{key}.{name}", "create_function", wanted[name])
+
+    def _grants(self, key: DatabaseKey, here: DatabaseKey) -> None:
+        wanted = {
+            grant_name(each): each for each in map(self._back.grant, self._here.grants(here, self._here.tables(here)))
+        }
+        there = {grant_name(each): each for each in self._old.grants(key, self._old.tables(key))}
+        for name in sorted(there.keys() - wanted.keys()):
+            self._call("grants", name, "revoke_privileges", PrivilegeBag([there[name]]))
+        for name in sorted(wanted.keys() - there.keys()):
+            self._call("grants", name, "grant_privileges", PrivilegeBag([wanted[name]]))
+
+    # --- tables -----------------------------------------------------------------------------------------------
+
+    def _table(self, key: TableKey, names: Sequence[str] | None) -> None:
+        """`names`: only these partitions."""
+        inverse = self._here_key(key)
+        here, there = self._here.table(inverse), self._old.table(key)
+        if here is None:
+            if there is not None:
+                self._call("tables", str(key), "drop_table", key.of_database.on_the_wire, key.table, False)
+            return
+        if self._here.timeline_position(inverse) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
+            self._problem("tables", str(key), "it is a lake table here, which no other metastore can keep")
+            return
+        wanted = self._back.parts(here)
+        if is_transactional(wanted.table):
+            own = self._here.write_ids(inverse, self._here.positions())
+            other = self._old.write_ids(key, self._old.positions())
+            if there is None or write_ids_differ(own, other) is not None:
+                self._problem(
+                    "tables", str(key), "it was written by transactions here, whose write ids can't be taken back"
+                )
+                return
+        if there is not None and _keys(there.table) != _keys(wanted.table):
+            if not self._call("tables", str(key), "drop_table", key.of_database.on_the_wire, key.table, False):
+                return
+            there = None
+        if there is None:
+            if not self._call("tables", str(key), "create_table", wanted.table):
+                return
+            names = None
+            there = self._old.table(key)
+            if there is None:
+                return
+        self._alter(key, wanted.table, there.table)
+        self._constraints(key, wanted.constraints, there.constraints)
+        self._statistics(key, wanted.statistics, there.statistics)
+        if wanted.table.partitionKeys:
+            self._partitions(key, here, there, names)
+
+    def _here_key(self, key: TableKey) -> TableKey:
+        home = next((new for new, old in self._back.databases.items() if old == key.database), key.database)
+        return key._replace(database=home)
+
+    def _alter(self, key: TableKey, wanted: Table, there: Table) -> None:
+        value = wanted.replace(createTime=there.createTime)
+        if canonical.of_struct(value) != canonical.of_struct(there):
+            home = key.of_database.on_the_wire
+            value = value.replace(catName=there.catName, id=there.id)
+            self._call("tables", str(key), "alter_table_with_environment_context", home, key.table, value, AS_GIVEN)
+
+    def _constraints(self, key: TableKey, wanted: SQLAllTableConstraints, there: SQLAllTableConstraints) -> None:
+        for kind in _ADD:
+            one, other = (_by_name(getattr(each, kind)) for each in (wanted, there))
+            gone = [name for name, some in other.items() if _forms(one.get(name, [])) != _forms(some)]
+            for name in sorted(gone):
+                request = DropConstraintRequest(key.database, key.table, name, key.catalog)
+                self._call("constraints", f"{key} {name}", "drop_constraint", request)
+            new = [each for name, some in sorted(one.items()) if name in gone or name not in other for each in some]
+            if new and kind == _LAST:
+                self._late.append((key, new))
+            elif new:
+                self._call("constraints", str(key), *_ADD[kind](new))
+
+    def _statistics(
+        self, key: TableKey, wanted: Iterable[Any], there: Iterable[Any], partition: str | None = None
+    ) -> None:
+        home = key.of_database.on_the_wire
+        columns = {own.colName for each in wanted for own in each.statsObj or ()}
+        for each in there:
+            for own in each.statsObj or ():
+                if own.colName not in columns:
+                    if partition is None:
+                        arguments: tuple[Any, ...] = (home, key.table, own.colName, each.engine)
+                        method = "delete_table_column_statistics"
+                    else:
+                        arguments = (home, key.table, partition, own.colName, each.engine)
+                        method = "delete_partition_column_statistics"
+                    self._call("statistics", f"{key} {partition or ''}", method, *arguments)
+        kept = {
+            own.colName: canonical.of_statistics(own, sketches=False) for each in there for own in each.statsObj or ()
+        }
+        for each in wanted:
+            new = [
+                own
+                for own in each.statsObj or ()
+                if kept.get(own.colName) != canonical.of_statistics(own, sketches=False)
+            ]
+            if new:
+                method = "update_table_column_statistics" if partition is None else "update_partition_column_statistics"
+                self._call("statistics", f"{key} {partition or ''}", method, each.replace(statsObj=new))
+
+    # --- partitions -------------------------------------------------------------------------------------------
+
+    def _partitions(self, key: TableKey, here: TableParts, there: TableParts, names: Sequence[str] | None) -> None:
+        if names is None:
+            names = sorted({*self._here.partition_names(here), *self._old.partition_names(there)})
+        for some in batches(names, 200):
+            wanted = {partition_name(here, each): self._named(key, each) for each in self._here.partitions(here, some)}
+            found = {partition_name(there, each): each for each in self._old.partitions(there, some)}
+            self._drop_partitions(key, sorted(found.keys() - wanted.keys()))
+            new = [wanted[name] for name in sorted(wanted.keys() - found.keys())]
+            if new and not self._call("partitions", f"{key} {some[0]}", "add_partitions", new):
+                continue
+            if new:
+                found |= {partition_name(there, each): each for each in self._old.partitions(there, some)}
+            changed = [
+                value
+                for name, value in sorted(wanted.items())
+                if name in found and canonical.of_struct(value) != canonical.of_struct(found[name])
+            ]
+            if changed:
+                home, method = key.of_database.on_the_wire, "alter_partitions_with_environment_context"
+                self._call("partitions", f"{key} {some[0]}", method, home, key.table, changed, AS_GIVEN)
+            self._statistics_of(key, here, there, sorted(wanted))
+
+    def _statistics_of(self, key: TableKey, here: TableParts, there: TableParts, names: Sequence[str]) -> None:
+        wanted = _by_partition(map(self._back.statistics, self._here.partition_statistics(here, names)))
+        found = _by_partition(self._old.partition_statistics(there, names))
+        for name in sorted({*wanted, *found}):
+            self._statistics(key, wanted.get(name, []), found.get(name, []), name)
+
+    def _named(self, key: TableKey, value: Partition) -> Partition:
+        return self._back.partition(value).replace(dbName=key.database, tableName=key.table, catName=key.catalog)
+
+    def _drop_partitions(self, key: TableKey, names: Sequence[str]) -> None:
+        if names:
+            request = DropPartitionsRequest(
+                key.database, key.table, RequestPartsSpec(names=list(names)), False, True, needResult=False
+            )
+            self._call("partitions", f"{key} {names[0]}", "drop_partitions_req", request)
+
+    # --- calls ------------------------------------------------------------------------------------------------
+
+    def _problem(self, kind: str, name: str, error: object) -> None:
+        self.problems.append(Remark(kind, name, str(getattr(error, "message", None) or error), serious=True))
+
+    def _call(self, kind: str, name: str, method: str, *arguments: Any) -> bool:
+        try:
+            self._old.call(method, *arguments)
+        except NoSuchObjectException:
+            return method.startswith("drop")
+        except (ExceptionStruct, TApplicationException) as error:
+            self._problem(kind, name, f"{method}: {getattr(error, 'message', None) or error}")
+            return False
+        return True
+
+
+def _keys(table: Table) -> list[tuple[str | None, str | None]]:
+    return [(each.name, each.type) for each in table.partitionKeys or ()]
+
+
+def _by_name(some: Iterable[Any] | None) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for each in sorted(some or (), key=constraint_name):
+        found.setdefault(constraint_name(each).rpartition(" ")[0], []).append(each)
+    return found
+
+
+def _forms(some: Iterable[Any]) -> list[Any]:
+    return [constraint_form(each) for each in some]
+
+
+def _by_partition(some: Iterable[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for each in some:
+        found.setdefault(each.statsDesc.partName or "", []).append(each)
+    return found

@@ -1,0 +1,158 @@
+"""Takes a database back to the metastore that it came from, with all that was changed here since.
+
+What was changed is found by comparing, so it doesn't matter how it was changed, or whether a log still knows it.
+"""
+
+import time
+from collections.abc import Callable
+
+from metastore.migration.followed import Followed, Home
+from metastore.migration.importing import is_transactional
+from metastore.migration.mapping import Renaming
+from metastore.migration.mirroring import problems_text
+from metastore.migration.objects import DatabaseKey, Remark, TableKey
+from metastore.migration.source import TakenOver
+from metastore.migration.switching.cutting_over import (
+    OPEN_SECONDS,
+    QUIET_SECONDS,
+    Failed,
+    Moved,
+    compare,
+    holding,
+    sorted_out,
+    thaw,
+)
+from metastore.migration.switching.gate import Gate
+from metastore.migration.switching.returning import Returner
+from metastore.migration.thrift_source import ThriftSource
+from metastore.migration.verifying import Comparison
+
+_ROUNDS = 3  # of comparing and bringing before it is frozen, and after
+_TIMES = ("createTime: ", "grantInfo.createTime: ")
+
+
+class RollBack:
+    """Takes databases back. `old` is reached by Thrift: it is changed by Hive's calls. `say` gets lines for people."""
+
+    def __init__(
+        self,
+        old: ThriftSource,
+        here: ThriftSource,
+        followed: Followed,
+        *,
+        threads: int,
+        say: Callable[[str], None],
+    ) -> None:
+        self._old = old
+        self._here = here
+        self._followed = followed
+        self._threads = threads
+        self._say = say
+
+    def run(self, key: DatabaseKey, gate: Gate, unfinished: Gate) -> Moved:
+        """`key`: by its name there. `gate` leads back; `unfinished` is that of a cut-over that hasn't come to its end.
+
+        Raises Failed, NotTaken, SourceFailed, TakenOver.
+        """
+        with holding(self._here, self._followed, f"the roll-back of {key}"):
+            home = self._followed.state.home(key)
+            if home is Home.THERE:
+                raise Failed(f"{key} lives there: nothing is to be rolled back")
+            if home is Home.CUTTING or (home is Home.SWITCHING and not unfinished.is_switched()):
+                thaw(unfinished, self._say)
+                self._settle(key, Home.THERE)
+                self._say(f"{key}: its cut-over had not come to its end; it may be written there again")
+                return Moved(str(key), 0.0, 0)
+            if home is Home.RETURNING and gate.is_switched():
+                return self._finish(key, gate, time.monotonic(), 0, [])
+            return self._move(key, gate)
+
+    def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
+        self._settle(key, Home.HERE)
+        try:
+            gate.check()
+            self._say(f"{key}: takes back what was changed, while writers go on")
+            self._bring(key, checked=False)
+            began = time.monotonic()
+            gate.freeze()
+            self._say(f"{key}: frozen")
+            time.sleep(QUIET_SECONDS)
+            self._wait_for_transactions(key)
+            compared, notes = self._bring(key, checked=True)
+            self._settle(key, Home.RETURNING)
+        except BaseException as error:
+            if not isinstance(error, TakenOver):
+                thaw(gate, self._say)
+                self._settle(key, Home.HERE)
+                self._say(f"{key}: it stays here, and may be written here again")
+            raise
+        return self._finish(key, gate, began, compared, notes)
+
+    def _finish(self, key: DatabaseKey, gate: Gate, began: float, compared: int, notes: list[Remark]) -> Moved:
+        gate.switch()
+        frozen = time.monotonic() - began
+        self._settle(key, Home.THERE)
+        if (line := gate.said()) is not None:
+            self._say(f"{key}: {line}")
+        return Moved(str(key), frozen, compared, notes=notes)
+
+    def _settle(self, key: DatabaseKey, home: Home) -> None:
+        self._followed.state.settle(key, home)
+        self._followed.keep()
+
+    def _bring(self, key: DatabaseKey, *, checked: bool) -> tuple[int, list[Remark]]:
+        """How many objects are the same then, and what differs that is no reason to stay. Raises Failed."""
+        renaming = self._followed.state.renaming
+        here = renaming.database_key(key)
+        own = self._here.database(here)
+        if own is None:
+            raise Failed(f"there is no database {here} here any more: drop it there yourself, without its data")
+        back = inverted(renaming)
+        if self._old.database(key) is None:
+            self._old.call("create_database", back.database(own))
+        problems: list[Remark] = []
+        blocking: list[Remark] = []
+        for _ in range(_ROUNDS):
+            found = compare(self._old, self._here, key, renaming, self._threads)
+            blocking, notes = self._sorted_out(found)
+            if not blocking:
+                return found.compared, notes
+            returner = Returner(self._here, self._old, back)
+            returner.mend(key, here, found.affected)
+            problems = returner.problems
+            if problems or not checked:
+                break
+        if not checked:
+            return 0, []  # writers go on: what they dropped meanwhile looks like a problem
+        raise Failed(f"{key} stays here: {problems_text(problems or blocking)}")
+
+    def _sorted_out(self, found: Comparison) -> tuple[list[Remark], list[Remark]]:
+        """Roles are changed on both sides. When something was made is Hive's own affair."""
+        blocking, notes = sorted_out(found, lambda each: True)
+        times = [each for each in blocking if _only_times(each)]
+        return [each for each in blocking if each not in times], notes + times
+
+    def _wait_for_transactions(self, key: DatabaseKey) -> None:
+        home = self._followed.state.renaming.database_key(key)
+        since = time.monotonic()
+        for name in self._here.tables(home):
+            table = TableKey(*home, name)
+            parts = self._here.bare_table(table)
+            if parts is None or not is_transactional(parts.table):
+                continue
+            while (ids := self._here.write_ids(table, self._here.positions())) is not None and ids.open:
+                if time.monotonic() - since > OPEN_SECONDS:
+                    raise Failed(f"transactions that write {table} are open here: wait for them, or abort them")
+                time.sleep(1)
+
+
+def inverted(renaming: Renaming) -> Renaming:
+    """From names and places here to those there. Raises Failed if two places there have become one here."""
+    back = [(new, old) for old, new in renaming.locations]
+    if len({new for new, _ in back}) < len(back):
+        raise Failed("two --location have become one place: which of them it was can't be told any more")
+    return Renaming({new: old for old, new in renaming.databases.items()}, sorted(back, key=lambda each: -len(each[0])))
+
+
+def _only_times(remark: Remark) -> bool:
+    return all(part.startswith(_TIMES) for part in remark.text.split("; "))

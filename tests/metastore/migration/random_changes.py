@@ -1,0 +1,225 @@
+"""A writer that goes on changing databases of a Hive metastore by random calls, and knows which were acknowledged."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from thrift.Thrift import TApplicationException
+
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
+    AddPrimaryKeyRequest,
+    ColumnStatistics,
+    ColumnStatisticsData,
+    ColumnStatisticsDesc,
+    ColumnStatisticsObj,
+    DropConstraintRequest,
+    FieldSchema,
+    Function,
+    FunctionType,
+    GetTableRequest,
+    HiveObjectPrivilege,
+    HiveObjectRef,
+    HiveObjectType,
+    LongColumnStatsData,
+    NoSuchObjectException,
+    Partition,
+    PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
+    SQLPrimaryKey,
+    Table,
+)
+from lake.protocol.struct import ExceptionStruct
+from tests.support import builders
+
+VALUES = ("1", "a b", "x=y/z", "Ünï", "100%")
+
+
+@dataclass
+class Writer:
+    """`told`: only changes that the notification log tells: not of statistics and grants.
+
+    `counters`: by table how many writes of its parameter `n` were acknowledged: a lost write shows, and a double one.
+    """
+
+    client: ThriftClient
+    databases: list[str]
+    place: Path
+    seed: int
+    told: bool = False
+    counters: dict[tuple[str, str], int] = field(default_factory=dict)
+    done: int = 0
+    refused: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._rng = random.Random(self.seed)
+
+    def write(self, count: int) -> None:
+        for _ in range(count):
+            self.step()
+
+    def step(self) -> None:
+        """One change. What the metastore refuses, such as a name that is there, is no change."""
+        actions: list[tuple[int, Callable[[], None]]] = [
+            (3, self._create), (2, self._drop), (4, self._count), (2, self._rename), (2, self._columns),
+            (6, self._add_partitions), (3, self._drop_partition), (3, self._alter_partition),
+            (1, self._rename_partition), (1, self._function), (1, self._database), (1, self._primary_key),
+        ]  # fmt: skip
+        if not self.told:
+            actions += [(3, self._statistics), (1, self._grant)]
+        [action] = self._rng.choices([each for _, each in actions], [weight for weight, _ in actions])
+        try:
+            action()
+        except (ExceptionStruct, TApplicationException) as error:
+            self.refused.append(f"{action.__name__}: {getattr(error, 'message', error)}")
+            return
+        self.done += 1
+
+    def _table(self) -> Table:
+        database = self._rng.choice(self.databases)
+        names = self.client.get_all_tables(database)
+        table: Table = self.client.get_table_req(GetTableRequest(database, self._rng.choice(names or ["none"]))).table
+        return table
+
+    def _partition(self) -> Partition:
+        table = self._table()
+        found = self.client.get_partitions(table.dbName, table.tableName, -1)
+        if not found:
+            self._add(table)
+            found = self.client.get_partitions(table.dbName, table.tableName, -1)
+        if not found:
+            raise NoSuchObjectException("it has no partitions")
+        chosen: Partition = self._rng.choice(found)
+        return chosen
+
+    def _create(self) -> None:
+        database, name = self._rng.choice(self.databases), f"w_{self._rng.randrange(6)}"
+        keys = self._rng.choice(((), ("dt",), ("dt", "region")))
+        sd = builders.storage(location=f"file:{self.place}/{database}/{name}_{self._rng.randrange(10**9)}")
+        table = builders.table(database, name, sd=sd, keys=keys, parameters={"n": "0", "EXTERNAL": "TRUE"})
+        table.tableType = "EXTERNAL_TABLE"
+        self.client.create_table(table)
+        self.counters[database, name] = 0
+
+    def _drop(self) -> None:
+        table = self._table()
+        self.client.drop_table(table.dbName, table.tableName, False)
+        self.counters.pop((table.dbName or "", table.tableName or ""), None)
+
+    def _count(self) -> None:
+        table = self._table()
+        assert table.parameters is not None
+        table.parameters["n"] = str(int(table.parameters.get("n", "0")) + 1)
+        self.client.alter_table(table.dbName, table.tableName, table)
+        key = table.dbName or "", table.tableName or ""
+        self.counters[key] = self.counters.get(key, 0) + 1
+
+    def _rename(self) -> None:
+        table = self._table()
+        new = f"w_{self._rng.randrange(6)}"
+        self.client.alter_table(table.dbName, table.tableName, table.replace(tableName=new))
+        key = table.dbName or "", table.tableName or ""
+        self.counters[key[0], new] = self.counters.pop(key, 0)
+
+    def _columns(self) -> None:
+        table = self._table()
+        assert table.sd is not None
+        columns = [*(table.sd.cols or ()), FieldSchema(f"c{self._rng.randrange(10**6)}", "string", "new")]
+        self.client.alter_table_with_cascade(
+            table.dbName, table.tableName, table.replace(sd=table.sd.replace(cols=columns)), True
+        )
+
+    def _add_partitions(self) -> None:
+        self._add(self._table())
+
+    def _add(self, table: Table) -> None:
+        if not table.partitionKeys:
+            return
+        some = {
+            tuple(self._rng.choice((*VALUES, str(self._rng.randrange(50)))) for _ in table.partitionKeys)
+            for _ in range(self._rng.randint(1, 4))
+        }
+        self.client.add_partitions([
+            Partition(
+                values=list(values),
+                dbName=table.dbName,
+                tableName=table.tableName,
+                sd=table.sd and table.sd.replace(location=None),
+                parameters={"p": str(self._rng.randrange(100))},
+            )
+            for values in sorted(some)
+        ])  # fmt: skip
+
+    def _drop_partition(self) -> None:
+        gone = self._partition()
+        self.client.drop_partition(gone.dbName, gone.tableName, gone.values, False)
+
+    def _alter_partition(self) -> None:
+        one = self._partition()
+        self.client.alter_partition(
+            one.dbName, one.tableName, one.replace(parameters={**(one.parameters or {}), "p": f"{self._rng.random()}"})
+        )
+
+    def _rename_partition(self) -> None:
+        one = self._partition()
+        values = [str(self._rng.randrange(50, 100)) for _ in one.values or ()]
+        self.client.rename_partition(one.dbName, one.tableName, one.values, one.replace(values=values))
+
+    def _function(self) -> None:
+        database, name = self._rng.choice(self.databases), f"f_{self._rng.randrange(3)}"
+        if name in self.client.get_functions(database, "*"):
+            self.client.drop_function(database, name)
+        else:
+            own = Function(name, database, "a.B", "ann", PrincipalType.USER, 0, FunctionType.JAVA, [])
+            self.client.create_function(own)
+
+    def _database(self) -> None:
+        name = f"{self.databases[0]}_x"
+        if name in self.client.get_all_databases():
+            self.client.drop_database(name, False, True)
+        else:
+            self.client.create_database(builders.database(name, locationUri=f"file:{self.place}/{name}.db"))
+            self.client.create_table(
+                builders.table(name, "inside", sd=builders.storage(location=f"file:{self.place}/{name}.db/inside"))
+            )
+
+    def _statistics(self) -> None:
+        table = self._table()
+        number = LongColumnStatsData(lowValue=0, highValue=9, numNulls=0, numDVs=self._rng.randrange(1, 9))
+        columns = [each.name for each in (table.sd and table.sd.cols) or () if each.type == "bigint"]
+        own = [ColumnStatisticsObj(columns[0], "bigint", ColumnStatisticsData(longStats=number))]
+        of = ColumnStatisticsDesc(isTblLevel=True, dbName=table.dbName, tableName=table.tableName)
+        if table.partitionKeys:
+            one = self._partition()
+            if (one.dbName, one.tableName) != (table.dbName, table.tableName):
+                return
+            names = self.client.get_partition_names(table.dbName, table.tableName, -1)
+            if not names:
+                return
+            of = of.replace(isTblLevel=False, partName=self._rng.choice(names))
+            self.client.update_partition_column_statistics(ColumnStatistics(of, own, engine="hive"))
+        else:
+            self.client.update_table_column_statistics(ColumnStatistics(of, own, engine="hive"))
+
+    def _primary_key(self) -> None:
+        table = self._table()
+        name = f"pk_{table.dbName}_{table.tableName}_{table.createTime}"
+        column: Any = ((table.sd and table.sd.cols) or [FieldSchema("id")])[0].name
+        if self._rng.random() < 0.5:
+            key = SQLPrimaryKey(table.dbName, table.tableName, column, 1, name, False, False, True)
+            self.client.add_primary_key(AddPrimaryKeyRequest([key]))
+        else:
+            self.client.drop_constraint(DropConstraintRequest(table.dbName, table.tableName, name))
+
+    def _grant(self) -> None:
+        table = self._table()
+        ref = HiveObjectRef(HiveObjectType.TABLE, table.dbName, table.tableName)
+        info = PrivilegeGrantInfo(self._rng.choice(("SELECT", "INSERT")), 0, "boss", PrincipalType.USER, False)
+        bag = PrivilegeBag([HiveObjectPrivilege(ref, "ann", PrincipalType.USER, info)])
+        if self._rng.random() < 0.6:
+            self.client.grant_privileges(bag)
+        else:
+            self.client.revoke_privileges(bag)

@@ -1,0 +1,274 @@
+"""`metastore migrate cut-over` and `roll-back`: a database changes its home while writers write through a front."""
+
+import json
+import random
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
+    AllocateTableWriteIdsRequest,
+    CommitTxnRequest,
+    GetValidWriteIdsRequest,
+    HiveObjectPrivilege,
+    HiveObjectRef,
+    HiveObjectType,
+    NoSuchObjectException,
+    OpenTxnRequest,
+    PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
+)
+from lake.protocol.lake import ImportRequest
+from metastore.cli.migrate import migrate
+from metastore.migration.followed import Home
+from metastore.migration.objects import DatabaseKey
+from metastore.migration.switching.front_file import FrontFile, Site
+from tests.metastore.migration.following import complaint, differences, follow, run
+from tests.metastore.migration.places import Going, Place, backends
+from tests.support import builders
+from tests.support.front import FrontServer
+from tests.support.server import MetastoreServer
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    directory = tmp_path_factory.mktemp("switching")
+    with (
+        MetastoreServer(directory / "old", "--workers", "1") as old,
+        MetastoreServer(directory / "ours", "--workers", "1") as ours,
+        FrontServer(directory / "front", backends(old.uri, ours)) as front,
+    ):
+        yield Place(old.uri, ours, front)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fronts look at their files each second, and nobody else writes."""
+    monkeypatch.setattr("metastore.migration.switching.gate.LOOK_SECONDS", 1.0)
+    monkeypatch.setattr("metastore.migration.switching.gate.PROBES", 4)
+    monkeypatch.setattr("metastore.migration.switching.cutting_over.QUIET_SECONDS", 0.2)
+    monkeypatch.setattr("metastore.migration.switching.rolling_back.QUIET_SECONDS", 0.2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1, 8))
+def test_over_and_back_while_writers_write(place: Place, tmp_path: Path, seed: int) -> None:
+    name = f"sa_{seed}"
+    key = DatabaseKey("hive", name)
+    with place.client() as client:
+        client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+    run("import", place.old, "--uri", place.ours.uri, "--databases", f"{name}*")
+    with Going(place, name, tmp_path, seed) as going:
+        time.sleep(1)
+        over = place.switch("cut-over", name, "--databases", f"{name}*")
+        assert (place.home(name), over[0]["late"]) == (Home.HERE, 0)
+        assert over[0]["frozen_seconds"] < 30
+        before = going.writer.done
+        time.sleep(1)
+        assert going.writer.done > before
+    going.check(ours_client := place.client("ours"))
+    ours_client.close()
+    file = FrontFile(place.front.file)
+    assert "# the Hive" in place.front.file.read_text()
+    assert file.leads_to(name, Site("lake", key))
+    # A follower leaves it alone.
+    found = follow(place.old, place.ours, "--databases", f"{name}*")
+    assert found["problems"] == []
+    going.check(ours_client := place.client("ours"))
+    ours_client.close()
+    with Going(place, name, tmp_path, seed + 100) as again:
+        again.writer.counters.update(going.writer.counters)
+        time.sleep(1)
+        place.switch("roll-back", name, "--databases", f"{name}*")
+        assert place.home(name) is Home.THERE
+        time.sleep(0.5)
+    with place.client("old") as old:
+        again.check(old)
+    assert FrontFile(place.front.file).leads_to(name, Site("old", key))
+    follow(place.old, place.ours, "--databases", f"{name}*")
+    found = differences(place.old, place.ours, "--databases", f"{name}*")
+    assert [each for each in found if each[0] not in ("statistics", "grants")] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20, 32))
+def test_nothing_is_lost_if_it_is_killed_at_any_step(place: Place, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    name = f"kill_{seed}"
+    with place.client() as client:
+        client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+    options = ("--databases", f"{name}*")
+    run("import", place.old, "--uri", place.ours.uri, *options)
+    counters: dict[tuple[str, str], int] = {}
+    for turn, (what, home, server) in enumerate(
+        (("cut-over", Home.HERE, "ours"), ("roll-back", Home.THERE, "old"), ("cut-over", Home.HERE, "ours"))
+    ):
+        with Going(place, name, tmp_path, seed * 10 + turn) as going:
+            going.writer.counters.update(counters)
+            ended = False
+            for _ in range(3):
+                ended = ended or place.killed(2 + rng.random() * 10, what, name, *options)
+            if not ended and place.home(name) is not home:
+                place.switch(what, name, *options)
+            assert place.home(name) is home, (seed, turn)
+            time.sleep(0.5)
+        with place.client(server) as client:
+            going.check(client)
+        counters = going.writer.counters
+
+
+def test_the_document_leads_through_it(tmp_path: Path, place: Place) -> None:
+    """Its commands word by word, with the addresses of this test, while a writer writes through the front."""
+    text = Path("docs/migration.md").read_text()
+    [toml] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    [lines] = re.findall(r"```console\n(\$ metastore migrate plan.*?)```", text, re.DOTALL)
+    here = {"thrift://old:9083": place.old, "thrift://new:9083": place.ours.uri}
+    with FrontServer(tmp_path / "front", {}, more=replaced(toml, here)) as front:
+        here |= {"thrift://front:9083": front.uri, "federation.toml": str(front.file)}
+        place = Place(place.old, place.ours, front)
+        with place.client() as client:
+            client.create_database(builders.database("sales", locationUri=f"file:{tmp_path}/sales"))
+        homes = []
+        with Going(place, "sales", tmp_path, 1) as going, place.client() as client:
+            for number, line in enumerate(lines.splitlines()):
+                assert line.startswith("$ metastore migrate "), line
+                words = shlex.split(replaced(line, here).removeprefix("$ metastore migrate "))
+                result = CliRunner().invoke(migrate, words)
+                assert result.exit_code == 0 or words[0] in ("import", "verify"), (line, result.output)
+                sd = builders.storage(location=f"file:{tmp_path}/sales/t{number}")
+                client.create_table(builders.table("sales", f"t{number}", sd=sd, parameters={"n": "0"}))
+                homes.append("here" if f"t{number}" in tables(place, "ours", "sales") else "there")
+                assert ("frozen for" in result.output) == (words[0] in ("cut-over", "roll-back"))
+        assert homes == ["there", "there", "there", "there", "here", "there"]
+        with place.client("old") as client:
+            going.check(client)
+
+
+def replaced(text: str, some: dict[str, str]) -> str:
+    for name, other in some.items():
+        text = text.replace(name, other)
+    return text
+
+
+def test_what_differs_stays(place: Place, tmp_path: Path) -> None:
+    """A table here that isn't there, in a database that was here before: it may be of others."""
+    for server in ("ours", "old"):
+        with place.client(server) as client:
+            client.create_database(builders.database("sb", locationUri=f"file:{tmp_path}/sb"))
+    with place.client("ours") as client:
+        client.create_table(builders.table("sb", "mine", sd=builders.storage(location=f"file:{tmp_path}/sb/mine")))
+    before = place.front.file.read_text()
+    assert "was not imported here" in place.complaint("cut-over", "sb", "--databases", "sb")
+    run("import", place.old, "--uri", place.ours.uri, "--databases", "sb", code=None)
+    assert "sb differs, so it stays: tables sb.mine: it isn't there" in place.complaint(
+        "cut-over", "sb", "--databases", "sb"
+    )
+    assert (place.front.file.read_text(), place.home("sb")) == (before, Home.THERE)
+    with place.client() as client:
+        client.create_table(builders.table("sb", "more", sd=builders.storage(location=f"file:{tmp_path}/sb/more")))
+    assert "more" not in tables(place, "ours", "sb")
+    assert "nothing is to be rolled back" in place.complaint("roll-back", "sb", "--databases", "sb")
+    assert "give either --front" in complaint("cut-over", place.old, "sb", "--uri", place.ours.uri)
+
+
+def tables(place: Place, server: str, database: str) -> list[str]:
+    with place.client(server) as client:
+        try:
+            return list(client.get_all_tables(database))
+        except NoSuchObjectException:
+            return []
+
+
+def test_a_follower_waits_and_goes_on_without_what_lives_here(place: Place, tmp_path: Path) -> None:
+    """By hand, and with a grant, which the log doesn't tell."""
+    with place.client("old") as client:
+        client.create_database(builders.database("sc", locationUri=f"file:{tmp_path}/sc"))
+        client.create_table(builders.table("sc", "t", sd=builders.storage(location=f"file:{tmp_path}/sc/t")))
+    options = ("--uri", place.ours.uri, "--databases", "sc*")
+    run("import", place.old, *options)
+    ref = HiveObjectRef(HiveObjectType.TABLE, "sc", "t")
+    info = PrivilegeGrantInfo("SELECT", 0, "boss", PrincipalType.USER, False)
+    with place.client("old") as client:
+        client.grant_privileges(PrivilegeBag([HiveObjectPrivilege(ref, "ann", PrincipalType.USER, info)]))
+    line = [sys.executable, "-m", "metastore", "migrate", "follow", place.old, *options, "--json"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            with place.client("old") as client:
+                client.create_table(builders.table("sc", "u", sd=builders.storage(location=f"file:{tmp_path}/sc/u")))
+                wait_until(lambda: tables(place, "ours", "sc") == ["t", "u"])
+                run("cut-over", place.old, "sc", *options, "--frozen-by-hand")
+                with place.client("ours") as ours:
+                    assert [each.principalName for each in ours.list_privileges(None, None, ref)] == ["ann"]
+                    ours.drop_table("sc", "t", False)
+                late = builders.table("sc", "late", sd=builders.storage(location=f"file:{tmp_path}/sc/late"))
+                client.create_table(late)
+                client.create_database(builders.database("sc_2", locationUri=f"file:{tmp_path}/sc_2"))
+                client.create_table(builders.table("sc_2", "t", sd=builders.storage(location=f"file:{tmp_path}/2")))
+                wait_until(lambda: tables(place, "ours", "sc_2") == ["t"])
+        finally:
+            process.terminate()
+            said = process.communicate()[0]
+    assert tables(place, "ours", "sc") == ["u"]
+    assert max(json.loads(each)["elsewhere"] for each in said.splitlines() if each.startswith("{")) == 1
+    run("import", place.old, *options, "--replace")
+    assert tables(place, "ours", "sc") == ["u"]
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_who_may_still_commit_is_waited_for(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metastore.migration.switching.cutting_over.OPEN_SECONDS", 0.5)
+    with place.client("old") as client, place.client("ours") as ours:
+        client.create_database(builders.database("sd", locationUri=f"file:{tmp_path}/sd"))
+        sd = builders.storage(location=f"file:{tmp_path}/sd/t")
+        table = builders.table("sd", "t", sd=sd, parameters=INSERT_ONLY, createTime=1)
+        client.lake_import(ImportRequest(tables=[table]))  # a call asks for a client that knows transactions
+        assert written(client, "sd") == 1
+        options = ("--uri", place.ours.uri, "--databases", "sd")
+        run("import", place.old, *options)
+        open_transaction = begun(client)
+        allocated(client, "sd", open_transaction)
+        said = complaint("cut-over", place.old, "sd", *options, "--frozen-by-hand")
+        assert "transactions that write sd.t are open there" in said
+        assert place.home("sd") is Home.THERE
+        client.commit_txn(CommitTxnRequest(open_transaction))
+        run("cut-over", place.old, "sd", *options, "--frozen-by-hand")
+        [valid] = ours.get_valid_write_ids(GetValidWriteIdsRequest(["sd.t"])).tblValidWriteIds
+        assert (valid.writeIdHighWaterMark, valid.invalidWriteIds) == (2, [])
+        assert written(ours, "sd") == 3
+    said = complaint("roll-back", place.old, "sd", *options, "--frozen-by-hand")
+    assert "it was written by transactions here" in said
+    assert place.home("sd") is Home.HERE
+
+
+INSERT_ONLY = {"transactional": "true", "transactional_properties": "insert_only"}
+
+
+def begun(client: ThriftClient) -> int:
+    return int(client.open_txns(OpenTxnRequest(num_txns=1, user="ann", hostname="here")).txn_ids[0])
+
+
+def allocated(client: ThriftClient, database: str, transaction: int) -> int:
+    request = AllocateTableWriteIdsRequest(database, "t", [transaction])
+    return int(client.allocate_table_write_ids(request).txnToWriteIds[0].writeId)
+
+
+def written(client: ThriftClient, database: str) -> int:
+    transaction = begun(client)
+    number = allocated(client, database, transaction)
+    client.commit_txn(CommitTxnRequest(transaction))
+    return number
