@@ -16,6 +16,8 @@ from lake.protocol.errors import UsageError
 from metastore.federation.names import DEFAULT_CATALOG, normal
 
 Unreachable = Literal["fail", "leave out"]
+TableKind = Literal["keyed", "iceberg", "hudi", "delta", "paimon"]
+"""Tables that a new table's parameters tell from Hive's own; `keyed`: lake tables with a primary key."""
 
 _NAME = re.compile(r"[a-z0-9_]+")
 _PATTERN = re.compile(r"[a-z0-9_*]+")
@@ -70,6 +72,9 @@ class Backend(BaseModel):
     databases that match. `number`: marks the ids of its transactions and locks, and must never change; the primary
     backend's ids have no mark. `primary`: requests that name nothing go there.
 
+    `beside`: another backend, whose databases are this one's, too, by the names there. A table is here if this backend
+    has it, else there. New tables of `kinds` are made here, and those that say so themselves.
+
     `follow`: its notification log is part of the front's. `follow_user`: as whom the front reads it where it doesn't
     log in; by default the user that it runs as.
 
@@ -92,6 +97,8 @@ class Backend(BaseModel):
     read_only: bool | Annotated[Patterns, BeforeValidator(_listed)] = False
     number: Annotated[int, Field(ge=1, lt=1 << 14)] | None = None
     primary: bool = False
+    beside: Named | None = None
+    kinds: Annotated[tuple[TableKind, ...], BeforeValidator(_listed)] = ("keyed",)
     follow: bool = False
     follow_user: Annotated[str, Field(min_length=1)] | None = None
     connections: Annotated[int, Field(ge=1, le=10_000)] = 16
@@ -111,6 +118,12 @@ class Backend(BaseModel):
             raise ValueError("the primary backend has no number: its transactions and locks keep their ids")
         if self.user is not None and self.password_file is None:
             raise ValueError("a user needs a password_file")
+        if self.beside is not None:
+            for key in ("prefix", "catalog", "rename", "allow", "deny", "primary", "follow"):
+                if key in self.model_fields_set:
+                    raise ValueError(f"beside = {self.beside!r} leaves no {key}: its names are those of {self.beside}")
+        elif "kinds" in self.model_fields_set:
+            raise ValueError("kinds says which tables go to a backend that is beside another one: say beside, too")
         taken: dict[str, str] = {}
         for front, name in self.rename.items():
             if name in taken:

@@ -21,7 +21,7 @@ from lake.protocol.hive_versions import EXCEPTIONS_OF_2_3
 from lake.protocol.method import Method
 from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
-from metastore.federation import routing, translation
+from metastore.federation import kinds, routing, translation
 from metastore.federation.errors import BackendError, Unknown, Unreachable
 from metastore.federation.fields import Hidden, names_anything
 from metastore.federation.mapping import Mapping
@@ -152,15 +152,18 @@ class Request:
         self._tell_left_out = left_out
         self.who = who
 
-    def route(self, method: Method, arguments: Struct, encoded: bytes, *, current: bool = False) -> Reply:
+    def route(
+        self, method: Method, arguments: Struct, encoded: bytes, *, current: bool = False, to: str | None = None
+    ) -> Reply:
         """Passes a request on to the one backend that it is about.
 
         `arguments` stay as they are: the log has the caller's names. `encoded`: the same as they came. `current`: not
-        to a copy of the backend, which may be behind.
+        to a copy of the backend, which may be behind. `to`: the backend, where the caller knows it.
         Raises Refused, BackendError, and exceptions that the method declares.
         """
         asked = translation.asked(arguments)
-        backend = routing.backend_of(self.mapping, method, asked, self.who.selected)
+        places = kinds.places(self, method, arguments, asked) if self.mapping.beside and to is None else {}
+        backend = to or routing.backend_of(self.mapping, method, asked, self.who.selected, places)
         routing.check_own(self.mapping, method.name, backend)
         self._check_form(backend, method, asked)
         if asked.numbers or not (asked.plain and self.mapping.is_identity(backend)):
@@ -174,6 +177,19 @@ class Request:
             return self._pass_on(self._pools[backend], backend, method, encoded)
         finally:
             self.who.wrote_at[backend] = time.monotonic()
+
+    def value(
+        self, method: Method, arguments: Struct, encoded: bytes, *, current: bool = False, to: str | None = None
+    ) -> Any:
+        """What a method returns whose arguments have the front's names. Raises as `route`, TApplicationException."""
+        reply = self.route(method, arguments, encoded, current=current, to=to)
+        return value_of(method.name, reply.kind, b"".join(reply.body))
+
+    def call(self, name: str, *values: Any) -> Any:
+        """What a method returns by the latest state; `values` are its arguments, with the front's names. As `value`."""
+        method = METHODS[name]
+        arguments = method.args(*values)
+        return self.value(method, arguments, binary.encode(arguments), current=True)
 
     def _read(self, backend: str, method: Method, encoded: bytes, asked: Asked, *, current: bool) -> Reply:
         """Asks a copy of the backend if it has one and that may be behind; the backend itself, if it isn't there."""
@@ -213,13 +229,7 @@ class Request:
         exchange = Exchange(self._pools[backend], self.who.identity, method, encoded, resend=True)
         reader = exchange.begin()
         kind, body = exchange.whole(reader)
-        if kind == TMessageType.EXCEPTION:
-            raise application_error(body)
-        result = binary.decode_preserving(method.result, body)
-        for place in method.exceptions.values():
-            if (raised := getattr(result, place)) is not None:
-                raise raised
-        return getattr(result, "success", None)
+        return value_of(name, kind, body)
 
     def of_all(self, question: Callable[[str], T], backends: list[str]) -> list[tuple[str, T]]:
         """What a question to each of several backends gives. They are asked at the same time.
@@ -347,6 +357,18 @@ class Request:
             return known[key]
 
         return rename
+
+
+def value_of(name: str, kind: int, body: bytes) -> Any:
+    """What a reply says that a method returns. Raises the exception in it."""
+    if kind == binary.EXCEPTION:
+        raise application_error(body)
+    method = METHODS[name]
+    result = binary.decode_preserving(method.result, body)
+    for place in method.exceptions.values():
+        if (raised := getattr(result, place)) is not None:
+            raise raised
+    return getattr(result, "success", None)
 
 
 class Exchange:

@@ -63,6 +63,9 @@ OF_READERS = frozenset({
 """Changes that readers make, too: what is read-only takes them."""
 
 
+Places = dict[Name, str]
+"""Databases, and the backends that a request about them is for."""
+
 _PASSED_ON = frozenset(method.name for service in (hive_metastore_service, fb303_service) for method in service.METHODS)
 
 
@@ -83,8 +86,9 @@ def refusal(name: str) -> str | None:
     return REFUSED.get(name)
 
 
-def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | None) -> str:
-    """The backend that all of a request is about.
+def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | None, places: Places) -> str:
+    """The backend that all of a request is about. `places`: where what it names of a database is, if that isn't where
+    the database's name leads.
 
     Calls of lake metastores alone have to name it: those that wait for events would keep connections that all share.
 
@@ -92,7 +96,7 @@ def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | N
     """
     found: dict[str, str] = {}  # the backends, and what of the request leads there
     for name in asked.names:
-        found.setdefault(_place(mapping, method, name).backend, f"database {name}")
+        found.setdefault(places.get(name) or _place(mapping, method, name).backend, f"database {name}")
     if not asked.names:
         for catalog in asked.catalogs:
             found |= dict.fromkeys(_of_catalog(mapping, method, catalog, selected), f"catalog {catalog}")
@@ -175,7 +179,11 @@ def _place(mapping: Mapping, method: Method, name: Name) -> Place:
 
 def _of_catalog(mapping: Mapping, method: Method, catalog: str, selected: str | None) -> list[str]:
     """The backend that a catalog's name leads to; none for the default catalog of several."""
-    there = [backend for backend, settings in mapping.backends.items() if settings.catalog == catalog]
+    there = [
+        backend
+        for backend, settings in mapping.backends.items()
+        if settings.catalog == catalog and settings.beside is None
+    ]
     if len(there) == 1:
         return there
     if not there:

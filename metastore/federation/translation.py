@@ -115,7 +115,7 @@ class _Collecting(_Plain):
         return catalog
 
     def qualified(self, name: str) -> str:
-        database, _ = _qualified(name)
+        database, _ = split_qualified(name)
         if database.database:
             self._found.names.append(database)
         return name
@@ -155,7 +155,7 @@ class _ToBackend(_Plain):
         return self._catalog
 
     def qualified(self, name: str) -> str:
-        front, table = _qualified(name)
+        front, table = split_qualified(name)
         return f"{self._there(front).database}.{table}" if front.database else name
 
     def identifier(self, number: int) -> int:
@@ -187,14 +187,15 @@ class _ToBackend(_Plain):
         return self._there(front).database
 
     def _there(self, name: Name) -> Name:
-        place: Place | None = self._mapping.place(name)
-        if place is None or place.backend != self._backend:
+        there = self._mapping.at(self._backend, name)
+        if there is None:
+            place: Place | None = self._mapping.place(name)
             where = "no backend" if place is None else f"backend {place.backend}"
             raise MetaException(
                 f"database {name} is of {where}, and not of backend {self._backend} like what else the request names: a"
                 " request is about one backend"
             )
-        return place.name
+        return there
 
 
 class _ToFront(_Plain):
@@ -218,7 +219,7 @@ class _ToFront(_Plain):
         return self._mapping.backends[self._backend].catalog if normal(catalog) == self._default else catalog
 
     def qualified(self, name: str) -> str:
-        there, table = _qualified(name)
+        there, table = split_qualified(name)
         return name if not there.database else f"{self._name(Name(self._default, there.database)).database}.{table}"
 
     def identifier(self, number: int) -> int:
@@ -265,7 +266,7 @@ class _ToFront(_Plain):
         return name
 
 
-def _qualified(name: str) -> tuple[Name, str]:
+def split_qualified(name: str) -> tuple[Name, str]:
     """Splits `database.table` or `catalog.database.table`."""
     before, _, table = name.rpartition(".")
     catalog, _, database = before.rpartition(".")

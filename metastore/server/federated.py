@@ -35,10 +35,11 @@ from metastore.api.configuration import INCLUDE_UNCOMMITTED
 from metastore.api.methods import HANDLERS, Call
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
+from metastore.federation import kinds, translation
 from metastore.federation.configuration import FederationError
 from metastore.federation.errors import BackendError
 from metastore.federation.following import POLL_SECONDS, Following
-from metastore.federation.front import Front, Reply, Who
+from metastore.federation.front import Front, Reply, Who, value_of
 from metastore.federation.front import Request as FrontRequest
 from metastore.federation.mapping import Mapping
 from metastore.federation.merging import MERGED, is_merged
@@ -303,7 +304,7 @@ class FrontDispatcher(Dispatcher):
             raise Refused(f"{name} is for administrators of the front: others call the lake metastore itself")
         limit = None if limited is None else limited.lift(arguments)
         answer = self._reply(session, begun, method, arguments, binary.encode(arguments))
-        value = federated_rights.value_of(name, answer.kind, b"".join(answer.body))
+        value = value_of(name, answer.kind, b"".join(answer.body))
         if limited is not None and call.shown is not None:
             return limited.cut(value, call.shown, limit)
         return value
@@ -330,6 +331,9 @@ class FrontDispatcher(Dispatcher):
             return self._of_log(session, method, arguments)
         if is_merged(name, arguments):
             value = MERGED[name](begun, *[getattr(arguments, each) for each in method.argument_names])
+            return Answer(binary.REPLY, *result_body(method, value), "ok")
+        if begun.mapping.beside and kinds.is_list(begun, method, arguments, asked := translation.asked(arguments)):
+            value = kinds.listed(begun, method, arguments, encoded, asked)
             return Answer(binary.REPLY, *result_body(method, value), "ok")
         reply = begun.route(method, arguments, encoded)
         if name == "fire_listener_event" and begun.mapping.followed:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import SimpleNamespace
 from typing import Any, cast
 
-from lake.protocol.codec import binary
 from lake.protocol.hive import (
     GetPackageRequest,
     InvalidObjectException,
@@ -21,12 +20,11 @@ from lake.protocol.hive import (
     UnknownTableException,
 )
 from lake.protocol.method import Method
-from lake.protocol.services import METHODS, OWN_METHODS
+from lake.protocol.services import OWN_METHODS
 from metastore.api.rights.guard import Guard
 from metastore.federation import messages
 from metastore.federation.front import Request
 from metastore.federation.names import DEFAULT_CATALOG, joined
-from metastore.federation.pool import application_error
 from metastore.services.access.caller import Caller
 from metastore.services.access.cedar_policy import PolicyOfNames
 from metastore.services.access.control import AccessControl
@@ -91,7 +89,7 @@ def objects(request: Request, method: Method) -> Metastore:
 
     def ask(name: str, *values: Any) -> Any:
         try:
-            found = called(request, name, *values)
+            found = request.call(name, *values)
         except _MISSING as error:
             raise NoSuchObjectException(error.message) from None
         if found is None:
@@ -138,26 +136,6 @@ def _as_declared(method: Method, error: NoSuchObjectException) -> Exception:
         if cls in method.exceptions:
             return cls(message=error.message)
     return error
-
-
-def called(request: Request, name: str, *values: Any) -> Any:
-    """What a method returns whose arguments have the front's names, by the latest state. Raises what it raises."""
-    method = METHODS[name]
-    arguments = method.args(*values)
-    reply = request.route(method, arguments, binary.encode(arguments), current=True)
-    return value_of(name, reply.kind, b"".join(reply.body))
-
-
-def value_of(name: str, kind: int, body: bytes) -> Any:
-    """What a reply says that a method returns. Raises the exception in it."""
-    if kind == binary.EXCEPTION:
-        raise application_error(body)
-    method = METHODS[name]
-    result = binary.decode_preserving(method.result, body)
-    for field in method.exceptions.values():
-        if (raised := getattr(result, field)) is not None:
-            raise raised
-    return getattr(result, "success", None)
 
 
 class Limited:
