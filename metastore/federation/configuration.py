@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -14,6 +15,8 @@ from pydantic import model_validator as validator
 from lake.protocol.connection.login import BadLogin, Login
 from lake.protocol.errors import UsageError
 from metastore.federation.names import DEFAULT_CATALOG, normal
+from metastore.warehouse.errors import WarehouseError
+from metastore.warehouse.locations import Location
 
 Unreachable = Literal["fail", "leave out"]
 TableKind = Literal["keyed", "iceberg", "hudi", "delta", "paimon"]
@@ -53,6 +56,14 @@ def _uri(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme != "thrift" or not parts.hostname or parts.path not in ("", "/"):
         raise ValueError(f"{value!r} is not of the form thrift://host:port")
+    return value
+
+
+def _directory(value: str) -> str:
+    try:
+        Location.parse(value)
+    except WarehouseError as error:
+        raise ValueError(str(error)) from None
     return value
 
 
@@ -175,6 +186,9 @@ class Federation(BaseModel):
     `log_readers`: who may read the merged notification log: users, `group:` with a group's name, or `*`.
     `log_lag_seconds`: by how much the log may be behind a followed backend before reading it fails, unless
     `unreachable` says otherwise.
+
+    `iceberg_locations`: the directories below which Iceberg's metadata files are read and written. Without any there is
+    no REST catalog.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -184,6 +198,7 @@ class Federation(BaseModel):
     max_reply_bytes: ByteSize = ByteSize(256 << 20)
     log_readers: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
     log_lag_seconds: Seconds = 60.0
+    iceberg_locations: Annotated[tuple[Annotated[str, AfterValidator(_directory)], ...], BeforeValidator(_listed)] = ()
 
     def may_read_log(self, user: str | None, groups: Sequence[str]) -> bool:
         """Whether somebody may read the merged notification log."""
@@ -216,6 +231,24 @@ def load(path: Path) -> Configuration:
         return Configuration(**values)
     except ValidationError as error:
         raise FederationError(f"{path}: {'; '.join(map(_complaint, error.errors()))}") from None
+
+
+class IcebergLocations:
+    """The directories of `iceberg_locations` as the file says now. One that can't be used changes nothing."""
+
+    def __init__(self, file: Path, now: tuple[str, ...]) -> None:
+        self._file = file
+        self._now = now
+        self._seen: tuple[int, int, int] | None = None
+
+    def __call__(self) -> tuple[str, ...]:
+        with suppress(OSError, FederationError):
+            stat = self._file.stat()
+            seen = stat.st_mtime_ns, stat.st_size, stat.st_ino
+            if seen != self._seen:
+                self._seen = seen
+                self._now = load(self._file).federation.iceberg_locations
+        return self._now
 
 
 def _complaint(detail: Any) -> str:

@@ -41,11 +41,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """On whose behalf a request is made. `selected`: the backend of requests that name nothing. `wrote_at`: by backend
+    """On whose behalf a request is made. `selected`: the backend of requests that name nothing. `only`: the one backend
+    that is there, or None; it is asked itself, and not a copy of it. `wrote_at`: by backend
     when the client's connection has changed something there last, by `time.monotonic`; requests write it down there."""
 
     identity: Identity
     selected: str | None = None
+    only: str | None = None
     wrote_at: dict[str, float] = field(default_factory=dict)
 
 
@@ -164,6 +166,9 @@ class Request:
         asked = translation.asked(arguments)
         places = kinds.places(self, method, arguments, asked) if self.mapping.beside and to is None else {}
         backend = to or routing.backend_of(self.mapping, method, asked, self.who.selected, places)
+        if self.who.only is not None and self.mapping.owner(backend) != self.who.only:
+            where = asked.names[0] if asked.names else method.name
+            routing.missing(method, f"backend {self.who.only} gives no database the name {where}")
         routing.check_own(self.mapping, method.name, backend)
         self._check_form(backend, method, asked)
         if asked.numbers or not (asked.plain and self.mapping.is_identity(backend)):
@@ -193,7 +198,7 @@ class Request:
 
     def _read(self, backend: str, method: Method, encoded: bytes, asked: Asked, *, current: bool) -> Reply:
         """Asks a copy of the backend if it has one and that may be behind; the backend itself, if it isn't there."""
-        copy = None if current else self._copies.get(backend)
+        copy = None if current or self.who.only is not None else self._copies.get(backend)
         if copy is not None and routing.may_be_behind(method.name, asked):
             since = time.monotonic() - self.who.wrote_at.get(backend, -math.inf)
             if since >= copy.settings.read_after_write_seconds:
@@ -219,14 +224,15 @@ class Request:
                     f" of backend {backend} itself"
                 )
 
-    def ask(self, backend: str, name: str, *values: Any) -> Any:
+    def ask(self, backend: str, name: str, *values: Any, resend: bool = True) -> Any:
         """What a method of a backend returns; names in it, and in `values`, its arguments, are the backend's.
 
+        `resend`: whether it may be sent a second time.
         Raises BackendError, TApplicationException, and exceptions that the method declares.
         """
         method = METHODS[name]
         encoded = binary.encode(method.args(*values))
-        exchange = Exchange(self._pools[backend], self.who.identity, method, encoded, resend=True)
+        exchange = Exchange(self._pools[backend], self.who.identity, method, encoded, resend=resend)
         reader = exchange.begin()
         kind, body = exchange.whole(reader)
         return value_of(name, kind, body)

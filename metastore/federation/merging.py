@@ -159,6 +159,8 @@ def _databases(request: Request, catalog: str, pattern: str | None) -> list[str]
 
 def _with_databases(request: Request) -> list[str]:
     """The backends whose databases and functions are the front's: those beside others have tables alone."""
+    if request.who.only is not None:
+        return [request.who.only] if request.who.only in request.mapping.backends else []
     return [backend for backend, settings in request.mapping.backends.items() if settings.beside is None]
 
 

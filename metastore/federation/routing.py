@@ -1,5 +1,7 @@
 """Which backend a request is for, and which requests are for none."""
 
+from typing import NoReturn
+
 from lake.protocol.generated import fb303_service, hive_metastore_service
 from lake.protocol.hive import (
     MetaException,
@@ -17,6 +19,12 @@ from metastore.federation.translation import Asked
 
 SELECTED = "federation.backend"
 """What a client sets (in Hive: `set metaconf:federation.backend=eu`) so that requests which name nothing go there."""
+
+ONLY = "federation.only"
+"""What the REST catalog sets: for the connection nothing else is there than what this backend gives its names."""
+
+CATALOG = "federation.catalog"
+"""What the REST catalog reads: the catalog of that backend's databases here."""
 
 OF_PRIMARY = frozenset({
     "open_txns", "get_open_txns", "get_open_txns_info", "get_open_txns_req", "get_config_value", "getMetaConf",
@@ -167,9 +175,13 @@ def check_writable(mapping: Mapping, method: str, asked: Asked, backend: str) ->
 
 def _place(mapping: Mapping, method: Method, name: Name) -> Place:
     place = mapping.place(name)
-    if place is not None:
-        return place
-    text = f"no metastore behind this front has a database {name}"
+    if place is None:
+        missing(method, f"no metastore behind this front has a database {name}")
+    return place
+
+
+def missing(method: Method, text: str) -> NoReturn:
+    """Raises the exception of a method for a database that isn't there."""
     for cls in (NoSuchObjectException, UnknownDBException, MetaException):
         if cls in method.exceptions:
             error: ExceptionStruct = cls(message=text)

@@ -35,7 +35,7 @@ from metastore.api.configuration import INCLUDE_UNCOMMITTED
 from metastore.api.methods import HANDLERS, Call
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
-from metastore.federation import kinds, translation
+from metastore.federation import iceberg, kinds, translation
 from metastore.federation.configuration import FederationError
 from metastore.federation.errors import BackendError
 from metastore.federation.following import POLL_SECONDS, Following
@@ -46,7 +46,7 @@ from metastore.federation.merging import MERGED, is_merged
 from metastore.federation.names import DEFAULT_CATALOG
 from metastore.federation.notifications import Notifications
 from metastore.federation.pool import Identity
-from metastore.federation.routing import LOG, SELECTED, Refused, refusal
+from metastore.federation.routing import CATALOG, LOG, ONLY, SELECTED, Refused, refusal
 from metastore.server import federated_names, federated_rights
 from metastore.server.connection.open_connections import Connections
 from metastore.server.dispatch import (
@@ -313,6 +313,11 @@ class FrontDispatcher(Dispatcher):
         self, session: Session, begun: FrontRequest, method: Method, arguments: Struct, encoded: bytes
     ) -> Answer:
         name = method.name
+        if begun.who.only is not None and name in iceberg.ANSWERED:
+            values = [getattr(arguments, each) for each in method.argument_names]
+            if None in values:
+                return protocol_error(f"an argument of {name} is missing")
+            return Answer(binary.REPLY, *result_body(method, iceberg.ANSWERED[name](begun, *values)), "ok")
         if (reason := refusal(name)) is not None:
             raise Refused(reason)
         if name in _OWN:
@@ -383,9 +388,9 @@ class FrontDispatcher(Dispatcher):
 
 def _who(session: Session) -> Who:
     caller = session.caller
-    settings = tuple((key, value) for key, value in sorted(session.metaconf.items()) if key != SELECTED)
+    settings = tuple((key, value) for key, value in sorted(session.metaconf.items()) if key not in (SELECTED, ONLY))
     identity = Identity(caller.user, tuple(caller.groups), settings, session.hive4)
-    return Who(identity, session.metaconf.get(SELECTED), session.wrote_at)
+    return Who(identity, session.metaconf.get(SELECTED), session.metaconf.get(ONLY), session.wrote_at)
 
 
 def _passed_on(name: str, reply: Reply) -> Answer:
@@ -413,8 +418,11 @@ def _streamed(first: bytes, pieces: Iterator[bytes], name: str, backend: str) ->
 
 
 def _get_meta_conf(front: Front, request: FrontRequest, session: Session, key: str | None) -> Any:
-    if key == SELECTED:
-        return session.metaconf.get(SELECTED, "")
+    if key in (SELECTED, ONLY):
+        return session.metaconf.get(key, "")
+    if key == CATALOG:
+        only = session.metaconf.get(ONLY)
+        return request.mapping.backends[only].catalog if only in request.mapping.backends else ""
     if key in session.metaconf:
         return session.metaconf[key]
     return _known_settings(request, key)[0]
@@ -423,6 +431,9 @@ def _get_meta_conf(front: Front, request: FrontRequest, session: Session, key: s
 def _set_meta_conf(front: Front, request: FrontRequest, session: Session, key: str | None, value: str | None) -> None:
     """Keeps a setting for the connections to the backends, if one of them knows it."""
     key, value = key or "", value or ""
+    if key == ONLY:
+        session.metaconf[ONLY] = _only(request, value)
+        return
     if key == SELECTED:
         if value and value not in front.mapping.backends:
             raise MetaException(f"this front has no backend {value}: it has {', '.join(front.mapping.backends)}")
@@ -436,6 +447,16 @@ def _set_meta_conf(front: Front, request: FrontRequest, session: Session, key: s
         session.include_uncommitted = commit_flag.truth(INCLUDE_UNCOMMITTED, value)
         key = INCLUDE_UNCOMMITTED
     session.metaconf[key] = value
+
+
+def _only(request: FrontRequest, value: str) -> str:
+    """The backend that a connection of the REST catalog is for. Raises MetaException."""
+    mapping = request.mapping
+    named = [backend for backend, settings in mapping.backends.items() if settings.beside is None]
+    backend = value or mapping.primary or (named[0] if len(named) == 1 else None)
+    if backend not in named:
+        raise MetaException(f"Warehouse does not exist: {value or 'say which one'}. There are {', '.join(named)}")
+    return backend
 
 
 def _known_settings(request: FrontRequest, key: str | None) -> list[Any]:
