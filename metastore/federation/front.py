@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from thrift.protocol.TProtocol import TProtocolException
-from thrift.Thrift import TMessageType
+from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TTransportException
 
 from lake.protocol.codec import binary
@@ -19,7 +19,7 @@ from lake.protocol.codec.reply_reader import RenamePartition, ReplyReader, Reply
 from lake.protocol.connection.relay import Relay
 from lake.protocol.hive_versions import EXCEPTIONS_OF_2_3
 from lake.protocol.method import Method
-from lake.protocol.services import METHODS
+from lake.protocol.services import METHODS, OWN_METHODS
 from lake.protocol.struct import Struct
 from metastore.federation import kinds, routing, translation
 from metastore.federation.errors import BackendError, Unknown, Unreachable
@@ -33,6 +33,7 @@ from metastore.federation.translation import Asked
 T = TypeVar("T")
 
 _ASKING_THREADS = 64  # for lists of several backends
+_DECORATION = b"@"  # before what table names may end with
 _SUCCESS = b"\0\0"  # the number of a result's field for its value
 _BROKEN = (TTransportException, TProtocolException, OSError, EOFError, ValueError, TypeError)
 
@@ -171,7 +172,13 @@ class Request:
             routing.missing(method, f"backend {self.who.only} gives no database the name {where}")
         routing.check_own(self.mapping, method.name, backend)
         self._check_form(backend, method, asked)
-        if asked.numbers or not (asked.plain and self.mapping.is_identity(backend)):
+        if _DECORATION in encoded and (table := kinds.decorated(arguments)) is not None and not self._is_lake(backend):
+            raise Refused(
+                f"{table}: backend {backend} is no lake metastore, so its partitions are all ready from the start and"
+                f" its tables aren't shown as Iceberg: leave {table.table[table.table.find('@') :]} (the hint"
+                " includeUnCommit) out"
+            )
+        if asked.numbers or self.mapping.number(backend) or not (asked.plain and self.mapping.is_identity(backend)):
             sent = binary.decode_preserving(method.args, encoded)
             translation.to_backend(sent, self.mapping, backend)
             encoded = binary.encode(sent)
@@ -223,6 +230,12 @@ class Request:
                     "add_dynamic_partitions of Hive 2.3 names its database where it can't be translated: use a client"
                     f" of backend {backend} itself"
                 )
+
+    def _is_lake(self, backend: str) -> bool:
+        pool = self._pools[backend]
+        if pool.is_lake is None:
+            pool.give_back(pool.take(self.who.identity), self.who.identity, usable=True)
+        return bool(pool.is_lake)
 
     def ask(self, backend: str, name: str, *values: Any, resend: bool = True) -> Any:
         """What a method of a backend returns; names in it, and in `values`, its arguments, are the backend's.
@@ -314,6 +327,11 @@ class Request:
         if kind == TMessageType.EXCEPTION:
             error = application_error(body)
             text = f"{error.message} (says backend {backend})"
+            if error.type == TApplicationException.UNKNOWN_METHOD and method.name.startswith(OWN_METHODS):
+                text += (
+                    ": it is no lake metastore of this version. Hive's tables have no readiness, timeline or jobs, and"
+                    " their partitions are ready from the start"
+                )
             kind_of_error = error.type
             encoded = binary.encode_application_exception(kind_of_error, text)
             return Reply(binary.EXCEPTION, iter((encoded,)), "application error", backend)
@@ -327,7 +345,8 @@ class Request:
         """Whether an answer that is no exception has the front's names and ids as it is."""
         if not names_anything(method.result):
             return True
-        return method.name in routing.ONE_OBJECT and self.mapping.is_identity(backend)
+        same = self.mapping.is_identity(backend) and not self.mapping.number(backend)
+        return same and method.name in routing.ONE_OBJECT
 
     def _outcome(self, method: Method, result: Struct, backend: str) -> str:
         """The exception in a result, or "ok". The text of one whose names are the backend's says so."""

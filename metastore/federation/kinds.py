@@ -23,7 +23,7 @@ from metastore.federation import fields
 from metastore.federation.names import DEFAULT_CATALOG, Name, joined
 from metastore.federation.routing import SELECTED, Refused
 from metastore.federation.translation import Asked, parsed, split_qualified
-from metastore.services.model.names import plain_table, shown_as_iceberg
+from metastore.services.model.names import normalized, plain_table, shown_as_iceberg
 
 if TYPE_CHECKING:
     from metastore.federation.front import Request
@@ -74,7 +74,12 @@ class TableName(NamedTuple):
 
 def tables(arguments: Struct) -> set[TableName]:
     """All tables that a request names. Those that a view is made of are not the request's own."""
-    return set(_tables(arguments, None))
+    return {TableName(each.database, _plain(each.table)) for each in _tables(arguments, None)}
+
+
+def decorated(arguments: Struct) -> TableName | None:
+    """A table that a request names as only lake metastores know it: with its uncommitted partitions, or as Iceberg."""
+    return next((each for each in _tables(arguments, None) if _plain(each.table) != normalized(each.table)), None)
 
 
 def _tables(value: Struct, inherited: str | None) -> Iterator[TableName]:
@@ -87,14 +92,14 @@ def _tables(value: Struct, inherited: str | None) -> Iterator[TableName]:
             inherited = catalog or where[1:].partition("#")[0] or inherited
         for each in name if isinstance(name, list) else [name]:
             if where and each:
-                yield TableName(parsed(catalog, inherited, where), _plain(each))
+                yield TableName(parsed(catalog, inherited, where), each)
     if kind == "CreationMetadata":
         return
     for field in it.qualified:
         held = getattr(value, field)
         for each in [held] if isinstance(held, str) else held or ():
             of, table = split_qualified(each)
-            yield TableName(of, _plain(table))
+            yield TableName(of, table)
     for field in it.parts:
         for part in _structs(getattr(value, field)):
             yield from _tables(part, catalog or inherited)

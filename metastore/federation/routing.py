@@ -66,7 +66,7 @@ REFUSED = {
 
 OF_READERS = frozenset({
     "open_txns", "lock", "check_lock", "heartbeat", "heartbeat_txn_range", "unlock", "commit_txn", "abort_txn",
-    "abort_txns",
+    "abort_txns", "lake_lease_snapshot", "lake_release_lease",
 })  # fmt: skip
 """Changes that readers make, too: what is read-only takes them."""
 
@@ -145,11 +145,29 @@ def may_be_behind(method: str, asked: Asked) -> bool:
     return bool(asked.names) and not asked.numbers and method not in OF_WRITERS and not method.startswith(OWN_METHODS)
 
 
+ABOUT_TABLES = frozenset({
+    "lake_list_partitions", "lake_commit_partitions", "lake_reopen_partitions", "lake_get_watermark",
+    "lake_route_partitions", "lake_begin_instant", "lake_transition_instant", "lake_complete_instants",
+    "lake_heartbeat_instant", "lake_delete_instant", "lake_list_instants", "lake_get_instant",
+    "lake_list_rejected_commits", "lake_timeline_position", "lake_get_snapshot", "lake_read_changes",
+    "lake_lease_snapshot", "lake_release_lease", "lake_list_leases", "lake_plan_clean", "lake_find_orphans",
+    "lake_remove_orphans",
+})  # fmt: skip
+"""Calls of lake metastores alone whose names of databases are all in fields that are known."""
+
+
 def check_own(mapping: Mapping, method: str, backend: str) -> None:
     """Raises Refused for a call of lake metastores alone to a backend that has other names than the front.
 
     Texts in its answer may have the backend's.
     """
+    if method in ABOUT_TABLES:
+        if mapping.number(backend) is None:
+            raise Refused(
+                f"{method} names tables by ids, and a front of several metastores can't tell whose they are: give"
+                f" backends.{backend} a number in the front's file"
+            )
+        return
     if method.startswith(OWN_METHODS) and not mapping.is_identity(backend):
         raise Refused(
             f"a front passes {method} on only where databases have the names of their own metastore, and those of"

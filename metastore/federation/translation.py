@@ -85,6 +85,9 @@ class _Plain:
     def identifier(self, number: int) -> int:
         return number
 
+    def table_id(self, holder: Struct, number: int) -> int | None:
+        return number
+
     def transactions(self, text: str) -> str:
         return text
 
@@ -161,6 +164,19 @@ class _ToBackend(_Plain):
     def identifier(self, number: int) -> int:
         return identifiers.unmarked(number)
 
+    def table_id(self, holder: Struct, number: int) -> int | None:
+        own, found = self._mapping.number(self._backend), identifiers.number_of(number)
+        if own is None or found is None:
+            return number
+        if found == own:
+            return identifiers.unmarked(number)
+        if isinstance(holder, Table):  # that of another backend, of which a new one is made
+            return None
+        raise MetaException(
+            f"a table's id in the request is not of backend {self._backend}: the name was another backend's before."
+            " Read the table again"
+        )
+
     def transactions(self, text: str) -> str:
         return identifiers.in_text(text, identifiers.unmarked)
 
@@ -227,10 +243,13 @@ class _ToFront(_Plain):
             return number
         if self._number is None:
             raise MetaException(
-                f"backend {self._backend} answers with the id of a transaction or lock, and later calls could not tell"
-                f" whose it is: give backends.{self._backend} a number in the front's file"
+                f"backend {self._backend} answers with the id of a transaction, lock or moment, and later calls"
+                f" couldn't tell whose it is: give backends.{self._backend} a number in the front's file"
             )
         return identifiers.marked(self._number, number)
+
+    def table_id(self, holder: Struct, number: int) -> int | None:
+        return identifiers.marked(self._number, number) if self._number else number
 
     def transactions(self, text: str) -> str:
         return identifiers.in_text(text, self.identifier)
