@@ -138,6 +138,7 @@ def server_settings(configuration: "Configuration", flags: Mapping[str, object])
     Raises SettingsError, FederationError.
     """
     from metastore.federation.configuration import FederationError
+    from metastore.warehouse.locations import Location
 
     for name in configuration.server:
         if name not in SETTINGS:
@@ -154,6 +155,13 @@ def server_settings(configuration: "Configuration", flags: Mapping[str, object])
             f"server.authorization: a front keeps neither grants nor directories, so it can't decide by"
             f" {settings.authorization}: use policy or python:package.module:factory"
         )
+    for each in settings.allowed_locations:
+        root = each.partition("=")[2] if each.startswith(("database:", "role:")) else each
+        if not Location.parse(root).scheme:
+            raise FederationError(
+                f"server.allowed_locations: {root} has no scheme, and each backend would take it for a directory of its"
+                " own file system: write file:, hdfs://HOST, s3a:// or another one before it"
+            )
     if any(each.proves for each in configuration.backends.values()) and settings.authentication == ("none",):
         raise FederationError(
             "the front logs in to backends as its callers, so callers have to prove who they are: set"

@@ -36,7 +36,8 @@ from metastore.services.model import names as given
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.engine.names import TableName
-from metastore.warehouse import Warehouse
+from metastore.warehouse import Warehouse, WarehouseError
+from metastore.warehouse.locations import Location
 
 _MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 
@@ -50,13 +51,29 @@ class Gone(Exception):
 
 
 class _Places(Places):
-    """Those of backends: in which directories they put new databases is not known."""
+    """Those of backends: in which directories they put new databases, and where a path without a scheme leads, is not
+    known."""
+
+    def needs_right(
+        self, location: str | None, object: Securable, roles: Collection[str], usual: Iterable[str | None]
+    ) -> bool:
+        usual = list(usual)
+        if location and location not in usual and not _has_scheme(location):
+            return True  # the front would take it for a local one, and the backend for one of its own file system
+        return super().needs_right(location, object, roles, usual)
 
     def of_table(self, database_locations: Iterable[str | None], database: str, table: str) -> list[str]:
         return [self._warehouse.table_location(each, table) for each in database_locations if each]
 
     def of_database(self, database: str) -> list[str]:
         return []
+
+
+def _has_scheme(location: str) -> bool:
+    try:
+        return bool(Location.parse(location).scheme)
+    except WarehouseError:
+        return True  # the error is a caller's to see
 
 
 def access_control(settings: Settings) -> AccessControl | None:
