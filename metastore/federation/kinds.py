@@ -262,8 +262,9 @@ def _of_tables(found: list[Any], limit: int | None) -> Any:
 def _within(field: str, key: str | None) -> Callable[[list[Any], int | None], Any]:
     def combine(found: list[Any], limit: int | None) -> Any:
         items = [each for some in found for each in getattr(some, field) or ()]
-        if key is not None:
-            items = list({getattr(each, key): each for each in reversed(items)}.values())[::-1]
+        if key is not None:  # an answer may leave names out, as the client wants
+            known = {getattr(each, key) or id(each): each for each in reversed(items)}
+            items = list(known.values())[::-1]
         return found[0].replace(**{field: items[:limit]})
 
     return combine
