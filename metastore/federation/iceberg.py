@@ -58,6 +58,10 @@ Answered = Callable[..., Any]
 ANSWERED: dict[str, Answered] = {}
 """By method what answers it, `function(request, *arguments)`, on connections of the REST catalog."""
 
+_ALTER = "alter_table_with_environment_context"
+_NO_COMPARISON = ("Comparisons between 'CLOB", "ORA-00932")
+"""How Hive 4 fails on Derby and Oracle whenever a value is expected: these don't compare the texts that it compares."""
+
 _METADATA = "metadata_location"
 _DDL_TIME = "transient_lastDdlTime"
 _TYPE, _TABLE, _VIEW = "table_type", "ICEBERG", "ICEBERG-VIEW"
@@ -243,14 +247,16 @@ def _alter(request: Request, backend: str, old: Table, new: Table, expected: str
             raise TablesNotCommitted(f"{old.dbName}.{old.tableName} has moved to backend {where}", "changed", 0)
         _check(found, old, expected)
         lock.check_time()
+        where = _spelled(old.catName, old.dbName)
         try:
-            request.call(
-                "alter_table_with_environment_context",
-                _spelled(old.catName, old.dbName),
-                old.tableName,
-                new,
-                EnvironmentContext(context),
-            )
+            try:
+                request.call(_ALTER, where, old.tableName, new, EnvironmentContext(context))
+            except MetaException as error:
+                if not any(each in str(error.message) for each in _NO_COMPARISON):
+                    raise
+                # So nobody commits there but under the lock.
+                del context["expected_parameter_key"], context["expected_parameter_value"]
+                request.call(_ALTER, where, old.tableName, new, EnvironmentContext(context))
         except Unknown as error:
             lock.keep()  # it may still be done: until the lock is forgotten nobody else begins
             raise _unknown(str(error)) from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lake.protocol.formats.spark_schema import PROVIDER
 from lake.protocol.hive import (
     AlreadyExistsException,
+    GetTableRequest,
     HiveObjectRef,
     HiveObjectType,
     InvalidOperationException,
@@ -221,8 +222,9 @@ def _has(request: "Request", backend: str, name: TableName) -> bool:
     there = request.mapping.at(backend, name.database)
     if there is None:
         return False
-    try:
-        request.ask(backend, "get_table", _spelled(there), name.table)
+    catalog = None if there.catalog == DEFAULT_CATALOG else there.catalog  # Hive 2.3 knows none
+    try:  # Hive 4.1 has no get_table any more
+        request.ask(backend, "get_table_req", GetTableRequest(there.database, name.table, catName=catalog))
     except _MISSING:
         return False
     return True

@@ -8,8 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import SimpleNamespace
 from typing import Any, cast
 
+from thrift.Thrift import TApplicationException
+
 from lake.protocol.hive import (
     GetPackageRequest,
+    GetTableRequest,
     InvalidObjectException,
     InvalidOperationException,
     MetaException,
@@ -124,6 +127,14 @@ def objects(request: Request, method: Method) -> Metastore:
     def spelled(catalog: str | None, database: str) -> str:
         return database if catalog in (None, DEFAULT_CATALOG) else joined(catalog or "", database)
 
+    def get_table(database: str, name: str, catalog: str | None = None) -> Any:
+        try:
+            return existing("get_table", spelled(catalog, database), name)
+        except TApplicationException as error:
+            if error.type != TApplicationException.UNKNOWN_METHOD:
+                raise
+        return existing("get_table_req", GetTableRequest(database, name, catName=catalog)).table  # Hive 4.1
+
     def get_partition(_: Any, database: str, name: str, values: list[str] | None, catalog: str | None = None) -> Any:
         # Also one that is uncommitted, which other reads of lake metastores hide.
         return existing("get_partition_with_auth", spelled(catalog, database), name, values, "", [])
@@ -133,9 +144,7 @@ def objects(request: Request, method: Method) -> Metastore:
 
     found = SimpleNamespace(
         databases=SimpleNamespace(get=lambda name, catalog=None: existing("get_database", spelled(catalog, name))),
-        tables=SimpleNamespace(
-            get=lambda database, name, catalog=None: existing("get_table", spelled(catalog, database), name), ids=no_ids
-        ),
+        tables=SimpleNamespace(get=get_table, ids=no_ids),
         partition_reads=SimpleNamespace(get=get_partition),
         procedures=SimpleNamespace(
             get=lambda catalog, database, name: ask(
