@@ -30,6 +30,7 @@ from lake.protocol.hive import (
     EnvironmentContext,
     GetDatabaseRequest,
     GetTableRequest,
+    GetTablesRequest,
     HeartbeatRequest,
     InvalidOperationException,
     LockComponent,
@@ -118,10 +119,13 @@ def drop_database_req(request: Request, asked: DropDatabaseRequest) -> None:
 @_answers
 def lake_list_iceberg(request: Request, database: str) -> IcebergNames:
     request.call("get_database", database)
-    names = _list(request, "get_all_tables", database)
+    names = _list(request, "get_all_tables", database) or []
+    name = parsed(None, None, database)
+    catalog = None if name.catalog == DEFAULT_CATALOG else name.catalog
     found: dict[str, list[str]] = {_TABLE: [], _VIEW: []}
     for start in range(0, len(names), _AT_ONCE):
-        for each in _list(request, "get_table_objects_by_name", database, names[start : start + _AT_ONCE]):
+        asked = GetTablesRequest(name.database, names[start : start + _AT_ONCE], catName=catalog)
+        for each in _list(request, "get_table_objects_by_name_req", asked).tables or ():  # Hive 4 has no other
             kind = (each.parameters or {}).get(_TYPE, "").upper()
             if kind in found and (each.parameters or {}).get(_METADATA):
                 found[kind].append(each.tableName)
@@ -134,14 +138,14 @@ def _arguments(method: Method, *values: Any) -> Struct:
     return found
 
 
-def _list(request: Request, name: str, *values: Any) -> list[Any]:
+def _list(request: Request, name: str, *values: Any) -> Any:
     method = METHODS[name]
     arguments = _arguments(method, *values)
     encoded = binary.encode(arguments)
     named = what_is_asked(arguments)
     if is_list(request, method, arguments, named):
-        return listed(request, method, arguments, encoded, named) or []
-    return request.value(method, arguments, encoded, current=True) or []
+        return listed(request, method, arguments, encoded, named)
+    return request.value(method, arguments, encoded, current=True)
 
 
 # -- commits ---------------------------------------------------------------------------------------------------

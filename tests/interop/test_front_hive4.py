@@ -100,7 +100,9 @@ def test_tables(front: FrontServer, rest: RestCatalog, metastore_server: Metasto
         ThriftClient(metastore_server.host, metastore_server.port) as ours,
     ):
         ours.create_database(builders.database(name))
-        client.create_table(builders.table(f"h4_{name}", "keyed", parameters={"primary-key": "id"}))
+        client.create_table(
+            builders.table(f"h4_{name}", "keyed", sd=builders.parquet(), parameters={"primary-key": "id"})
+        )
         client.create_table(builders.external_table(f"h4_{name}", "plain", keys=("a",)))
         client.add_partition(builders.partition(f"h4_{name}", "plain", "1"))
         assert client.get_partition_names(f"h4_{name}", "plain", -1) == ["a=1"]
