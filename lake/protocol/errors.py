@@ -17,6 +17,10 @@ CHANGED_BETWEEN = "another change came between"
 DATABASE_BUSY = (POOL_BUSY, TIME_LIMIT, LOCKED, CHANGED_BETWEEN)
 """How failures of a server begin after which nothing was done, and the same request may succeed later."""
 
+NOTHING_DONE = "Nothing was done; try again"
+OUTCOME_UNKNOWN = "nobody knows whether the change was made"
+"""What the errors of a front say whose backend doesn't answer."""
+
 
 class UserError(Exception):
     """Something the user can mend: a file, a server that isn't there, a table that has another name.

@@ -76,6 +76,7 @@ def federate(context: click.Context, /, file: Path | None, **flags: object) -> N
     if file is None:
         raise click.UsageError("name the file with the metastores by --config")
     from lake.protocol import logging
+    from metastore.federation.configuration import IcebergLocations
     from metastore.federation.mapping import Mapping
 
     mapping = Mapping.load(file)
@@ -89,7 +90,9 @@ def federate(context: click.Context, /, file: Path | None, **flags: object) -> N
     keeps_log = bool(mapping.followed)
     worker = partial(federated.run, file=file.absolute(), keeps_log=keeps_log)
     upgrade = upgrade_schema if settings.schema_upgrade else check_schema
-    sys.exit(Supervisor(settings, worker=worker, migrate=upgrade if keeps_log else None).run())
+    now = mapping.configuration.federation.iceberg_locations
+    roots = IcebergLocations(file.absolute(), now) if now else None
+    sys.exit(Supervisor(settings, worker=worker, migrate=upgrade if keeps_log else None, roots=roots).run())
 
 
 @federate.command()
@@ -135,11 +138,16 @@ def server_settings(configuration: "Configuration", flags: Mapping[str, object])
     Raises SettingsError, FederationError.
     """
     from metastore.federation.configuration import FederationError
+    from metastore.warehouse.locations import Location
 
     for name in configuration.server:
         if name not in SETTINGS:
             raise FederationError(f"server.{name}: a front has no such setting; docs/federation.md lists those it has")
-    defaults: dict[str, Any] = {"threads": THREADS, "database_pool_size": POOL, "iceberg_rest": False}
+    defaults: dict[str, Any] = {
+        "threads": THREADS,
+        "database_pool_size": POOL,
+        "iceberg_rest": bool(configuration.federation.iceberg_locations),
+    }
     defaults["data_dir"] = f"{default_data_dir()}-front"  # not that of a server on the same machine
     settings, _ = load(flags, table=defaults | configuration.server, only=SETTINGS)
     if settings.authorization in ("sql-standard", "storage"):
@@ -147,6 +155,13 @@ def server_settings(configuration: "Configuration", flags: Mapping[str, object])
             f"server.authorization: a front keeps neither grants nor directories, so it can't decide by"
             f" {settings.authorization}: use policy or python:package.module:factory"
         )
+    for each in settings.allowed_locations:
+        root = each.partition("=")[2] if each.startswith(("database:", "role:")) else each
+        if not Location.parse(root).scheme:
+            raise FederationError(
+                f"server.allowed_locations: {root} has no scheme, and each backend would take it for a directory of its"
+                " own file system: write file:, hdfs://HOST, s3a:// or another one before it"
+            )
     if any(each.proves for each in configuration.backends.values()) and settings.authentication == ("none",):
         raise FederationError(
             "the front logs in to backends as its callers, so callers have to prove who they are: set"

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -14,8 +15,12 @@ from pydantic import model_validator as validator
 from lake.protocol.connection.login import BadLogin, Login
 from lake.protocol.errors import UsageError
 from metastore.federation.names import DEFAULT_CATALOG, normal
+from metastore.warehouse.errors import WarehouseError
+from metastore.warehouse.locations import Location
 
 Unreachable = Literal["fail", "leave out"]
+TableKind = Literal["keyed", "iceberg", "hudi", "delta", "paimon"]
+"""Tables that a new table's parameters tell from Hive's own; `keyed`: lake tables with a primary key."""
 
 _NAME = re.compile(r"[a-z0-9_]+")
 _PATTERN = re.compile(r"[a-z0-9_*]+")
@@ -54,6 +59,14 @@ def _uri(value: str) -> str:
     return value
 
 
+def _directory(value: str) -> str:
+    try:
+        Location.parse(value)
+    except WarehouseError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
 Named = Annotated[str, AfterValidator(_name)]
 Patterns = tuple[Annotated[str, AfterValidator(_pattern)], ...]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -69,6 +82,9 @@ class Backend(BaseModel):
     `allow`, `deny`: patterns of the backend's own names, with `*`. `read_only`: nothing is changed, or nothing in
     databases that match. `number`: marks the ids of its transactions and locks, and must never change; the primary
     backend's ids have no mark. `primary`: requests that name nothing go there.
+
+    `beside`: another backend, whose databases are this one's, too, by the names there. A table is here if this backend
+    has it, else there. New tables of `kinds` are made here, and those that say so themselves.
 
     `follow`: its notification log is part of the front's. `follow_user`: as whom the front reads it where it doesn't
     log in; by default the user that it runs as.
@@ -92,6 +108,8 @@ class Backend(BaseModel):
     read_only: bool | Annotated[Patterns, BeforeValidator(_listed)] = False
     number: Annotated[int, Field(ge=1, lt=1 << 14)] | None = None
     primary: bool = False
+    beside: Named | None = None
+    kinds: Annotated[tuple[TableKind, ...], BeforeValidator(_listed)] = ("keyed",)
     follow: bool = False
     follow_user: Annotated[str, Field(min_length=1)] | None = None
     connections: Annotated[int, Field(ge=1, le=10_000)] = 16
@@ -111,6 +129,12 @@ class Backend(BaseModel):
             raise ValueError("the primary backend has no number: its transactions and locks keep their ids")
         if self.user is not None and self.password_file is None:
             raise ValueError("a user needs a password_file")
+        if self.beside is not None:
+            for key in ("prefix", "catalog", "rename", "allow", "deny", "primary", "follow"):
+                if key in self.model_fields_set:
+                    raise ValueError(f"beside = {self.beside!r} leaves no {key}: its names are those of {self.beside}")
+        elif "kinds" in self.model_fields_set:
+            raise ValueError("kinds says which tables go to a backend that is beside another one: say beside, too")
         taken: dict[str, str] = {}
         for front, name in self.rename.items():
             if name in taken:
@@ -162,6 +186,9 @@ class Federation(BaseModel):
     `log_readers`: who may read the merged notification log: users, `group:` with a group's name, or `*`.
     `log_lag_seconds`: by how much the log may be behind a followed backend before reading it fails, unless
     `unreachable` says otherwise.
+
+    `iceberg_locations`: the directories below which Iceberg's metadata files are read and written. Without any there is
+    no REST catalog.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -171,6 +198,7 @@ class Federation(BaseModel):
     max_reply_bytes: ByteSize = ByteSize(256 << 20)
     log_readers: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
     log_lag_seconds: Seconds = 60.0
+    iceberg_locations: Annotated[tuple[Annotated[str, AfterValidator(_directory)], ...], BeforeValidator(_listed)] = ()
 
     def may_read_log(self, user: str | None, groups: Sequence[str]) -> bool:
         """Whether somebody may read the merged notification log."""
@@ -203,6 +231,24 @@ def load(path: Path) -> Configuration:
         return Configuration(**values)
     except ValidationError as error:
         raise FederationError(f"{path}: {'; '.join(map(_complaint, error.errors()))}") from None
+
+
+class IcebergLocations:
+    """The directories of `iceberg_locations` as the file says now. One that can't be used changes nothing."""
+
+    def __init__(self, file: Path, now: tuple[str, ...]) -> None:
+        self._file = file
+        self._now = now
+        self._seen: tuple[int, int, int] | None = None
+
+    def __call__(self) -> tuple[str, ...]:
+        with suppress(OSError, FederationError):
+            stat = self._file.stat()
+            seen = stat.st_mtime_ns, stat.st_size, stat.st_ino
+            if seen != self._seen:
+                self._seen = seen
+                self._now = load(self._file).federation.iceberg_locations
+        return self._now
 
 
 def _complaint(detail: Any) -> str:

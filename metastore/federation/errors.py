@@ -1,5 +1,7 @@
 """What goes wrong between the front and its backends, in words for clients."""
 
+from lake.protocol.errors import NOTHING_DONE, OUTCOME_UNKNOWN
+
 
 class BackendError(Exception):
     """A backend gave no answer. The text says which, and whether something may have happened there.
@@ -21,8 +23,7 @@ class Unreachable(BackendError):
 
     def __init__(self, backend: str, reason: str) -> None:
         super().__init__(
-            f"backend {backend} of this front can't be reached (TTransportException: {reason}). Nothing was done; try"
-            " again later"
+            f"backend {backend} of this front can't be reached (TTransportException: {reason}). {NOTHING_DONE} later"
         )
         self.backend = backend
 
@@ -35,7 +36,7 @@ class Busy(BackendError):
     def __init__(self, backend: str, connections: int, seconds: float) -> None:
         super().__init__(
             f"all {connections} connections of this worker to backend {backend} are busy, and it has answered nothing"
-            f" for {seconds:.1f} s (TTransportException). Nothing was done; try again, or raise backends."
+            f" for {seconds:.1f} s (TTransportException). {NOTHING_DONE}, or raise backends."
             f"{backend}.connections"
         )
         self.backend = backend
@@ -46,7 +47,6 @@ class Unknown(BackendError):
 
     def __init__(self, backend: str, reason: str) -> None:
         super().__init__(
-            f"the answer of backend {backend} was lost ({reason}), so nobody knows whether the change was made: look"
-            " before you repeat it"
+            f"the answer of backend {backend} was lost ({reason}), so {OUTCOME_UNKNOWN}: look before you repeat it"
         )
         self.backend = backend

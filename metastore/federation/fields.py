@@ -39,13 +39,22 @@ WRITE_IDS = frozenset({"validWriteIdList", "validWriteIdlist"})
 
 IDS = frozenset({
     "txnid", "txnId", "txn_ids", "txnIds", "lockid", "txn_high_water_mark", "open_txns", "min_open_txn",
-    "blockedByExtId",
+    "blockedByExtId", "moment", "asOfMoment",
 })  # fmt: skip
 IDS_IN = frozenset({
     ("HeartbeatTxnRangeRequest", "min"), ("HeartbeatTxnRangeRequest", "max"), ("HeartbeatTxnRangeResponse", "aborted"),
     ("HeartbeatTxnRangeResponse", "nosuch"), ("TxnInfo", "id"),
 })  # fmt: skip
-"""Numbers, alone or in a list or set, of transactions and locks."""
+"""Numbers, alone or in a list or set, of transactions and locks, and of moments, whose order is a lake metastore's."""
+
+TABLE_IDS = frozenset({"tableId"})
+TABLE_IDS_IN = frozenset({
+    ("Table", "id"), ("TableReference", "id"), ("TableReplaced", "id"), ("GetTableRequest", "id"),
+    ("PartitionsRequest", "id"), ("GetFieldsRequest", "id"), ("GetPartitionNamesPsRequest", "id"),
+    ("PartitionsByExprRequest", "id"), ("GetPartitionRequest", "id"), ("GetPartitionsByNamesRequest", "id"),
+    ("GetPartitionsPsWithAuthRequest", "id"), ("GetSchemaRequest", "id"), ("TableStatsRequest", "id"),
+})  # fmt: skip
+"""Numbers of tables, which each backend gives out by itself. Lake tables' clients know tables by them."""
 
 TRANSACTIONS = frozenset({"validTxnList"})
 """The text of a list of transactions: their numbers with `:` and `,` between."""
@@ -71,6 +80,9 @@ class Visitor(Protocol):
     def identifier(self, number: int) -> int:
         """A transaction or a lock."""
 
+    def table_id(self, holder: Struct, number: int) -> int | None:
+        """A table. `holder`: the struct that has the number."""
+
     def transactions(self, text: str) -> str:
         """A list of transactions, as text."""
 
@@ -90,6 +102,7 @@ class Plan(NamedTuple):
     qualified: tuple[str, ...]
     write_ids: tuple[str, ...]
     ids: tuple[str, ...]
+    table_ids: tuple[str, ...]
     transactions: tuple[str, ...]
     parts: tuple[str, ...]
     whole: bool
@@ -107,7 +120,16 @@ def plan(cls: type[Struct]) -> Plan:
 def names_anything(cls: type[Struct]) -> bool:
     """Whether structs of a class hold something that `walk` visits."""
     it = plan(cls)
-    return bool(it.catalog or it.databases or it.qualified or it.write_ids or it.ids or it.transactions or it.parts)
+    return bool(
+        it.catalog
+        or it.databases
+        or it.qualified
+        or it.write_ids
+        or it.ids
+        or it.table_ids
+        or it.transactions
+        or it.parts
+    )
 
 
 @cache
@@ -133,6 +155,7 @@ def _plan(cls: type[Any]) -> Plan:
         tuple(field for field, _ in texts if field in QUALIFIED),
         tuple(field for field in plain if field in WRITE_IDS),
         tuple(field for field in numbers if field in IDS or (name, field) in IDS_IN),
+        tuple(field for field in numbers if field in TABLE_IDS or (name, field) in TABLE_IDS_IN),
         tuple(field for field in plain if field in TRANSACTIONS),
         tuple(parts),
         name in WHOLE,
@@ -157,9 +180,11 @@ def _holds_names(cls: type[Struct], seen: frozenset[type[Struct]]) -> bool:
         if entry is None:
             continue
         field, kind, argument = entry[2], entry[1], entry[3]
-        if field in DATABASES | QUALIFIED | WRITE_IDS | IDS | TRANSACTIONS:
+        if field in DATABASES | QUALIFIED | WRITE_IDS | IDS | TABLE_IDS | TRANSACTIONS:
             return True
-        if (cls.__name__, field) in DATABASES_IN | IDS_IN or (field in CATALOGS and kind == TType.STRING):
+        if (cls.__name__, field) in DATABASES_IN | IDS_IN | TABLE_IDS_IN or (
+            field in CATALOGS and kind == TType.STRING
+        ):
             return True
         if any(_holds_names(each, seen | {cls}) for each in classes(kind, argument)):
             return True
@@ -182,6 +207,9 @@ def walk(value: Struct, visitor: Visitor, inherited: str | None = None) -> None:
             setattr(value, field, visitor.qualified(name) + colon + rest if "." in name else text)
     for field in it.ids:
         _each(value, field, visitor.identifier)
+    for field in it.table_ids:
+        if (number := getattr(value, field)) is not None:
+            setattr(value, field, visitor.table_id(value, number))
     for field in it.transactions:
         if text := getattr(value, field):
             setattr(value, field, visitor.transactions(text))

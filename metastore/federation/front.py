@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from thrift.protocol.TProtocol import TProtocolException
-from thrift.Thrift import TMessageType
+from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TTransportException
 
 from lake.protocol.codec import binary
@@ -19,9 +19,9 @@ from lake.protocol.codec.reply_reader import RenamePartition, ReplyReader, Reply
 from lake.protocol.connection.relay import Relay
 from lake.protocol.hive_versions import EXCEPTIONS_OF_2_3
 from lake.protocol.method import Method
-from lake.protocol.services import METHODS
+from lake.protocol.services import METHODS, OWN_METHODS
 from lake.protocol.struct import Struct
-from metastore.federation import routing, translation
+from metastore.federation import kinds, routing, translation
 from metastore.federation.errors import BackendError, Unknown, Unreachable
 from metastore.federation.fields import Hidden, names_anything
 from metastore.federation.mapping import Mapping
@@ -33,6 +33,7 @@ from metastore.federation.translation import Asked
 T = TypeVar("T")
 
 _ASKING_THREADS = 64  # for lists of several backends
+_DECORATION = b"@"  # before what table names may end with
 _SUCCESS = b"\0\0"  # the number of a result's field for its value
 _BROKEN = (TTransportException, TProtocolException, OSError, EOFError, ValueError, TypeError)
 
@@ -41,11 +42,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """On whose behalf a request is made. `selected`: the backend of requests that name nothing. `wrote_at`: by backend
+    """On whose behalf a request is made. `selected`: the backend of requests that name nothing. `only`: the one backend
+    that is there, or None; it is asked itself, and not a copy of it. `wrote_at`: by backend
     when the client's connection has changed something there last, by `time.monotonic`; requests write it down there."""
 
     identity: Identity
     selected: str | None = None
+    only: str | None = None
     wrote_at: dict[str, float] = field(default_factory=dict)
 
 
@@ -152,18 +155,30 @@ class Request:
         self._tell_left_out = left_out
         self.who = who
 
-    def route(self, method: Method, arguments: Struct, encoded: bytes, *, current: bool = False) -> Reply:
+    def route(
+        self, method: Method, arguments: Struct, encoded: bytes, *, current: bool = False, to: str | None = None
+    ) -> Reply:
         """Passes a request on to the one backend that it is about.
 
         `arguments` stay as they are: the log has the caller's names. `encoded`: the same as they came. `current`: not
-        to a copy of the backend, which may be behind.
+        to a copy of the backend, which may be behind. `to`: the backend, where the caller knows it.
         Raises Refused, BackendError, and exceptions that the method declares.
         """
         asked = translation.asked(arguments)
-        backend = routing.backend_of(self.mapping, method, asked, self.who.selected)
+        places = kinds.places(self, method, arguments, asked) if self.mapping.beside and to is None else {}
+        backend = to or routing.backend_of(self.mapping, method, asked, self.who.selected, places)
+        if self.who.only is not None and self.mapping.owner(backend) != self.who.only:
+            where = asked.names[0] if asked.names else method.name
+            routing.missing(method, f"backend {self.who.only} gives no database the name {where}")
         routing.check_own(self.mapping, method.name, backend)
         self._check_form(backend, method, asked)
-        if asked.numbers or not (asked.plain and self.mapping.is_identity(backend)):
+        if _DECORATION in encoded and (table := kinds.decorated(arguments)) is not None and not self._is_lake(backend):
+            raise Refused(
+                f"{table}: backend {backend} is no lake metastore, so its partitions are all ready from the start and"
+                f" its tables aren't shown as Iceberg: leave {table.table[table.table.find('@') :]} (the hint"
+                " includeUnCommit) out"
+            )
+        if asked.numbers or self.mapping.number(backend) or not (asked.plain and self.mapping.is_identity(backend)):
             sent = binary.decode_preserving(method.args, encoded)
             translation.to_backend(sent, self.mapping, backend)
             encoded = binary.encode(sent)
@@ -175,9 +190,22 @@ class Request:
         finally:
             self.who.wrote_at[backend] = time.monotonic()
 
+    def value(
+        self, method: Method, arguments: Struct, encoded: bytes, *, current: bool = False, to: str | None = None
+    ) -> Any:
+        """What a method returns whose arguments have the front's names. Raises as `route`, TApplicationException."""
+        reply = self.route(method, arguments, encoded, current=current, to=to)
+        return value_of(method.name, reply.kind, b"".join(reply.body))
+
+    def call(self, name: str, *values: Any) -> Any:
+        """What a method returns by the latest state; `values` are its arguments, with the front's names. As `value`."""
+        method = METHODS[name]
+        arguments = method.args(*values)
+        return self.value(method, arguments, binary.encode(arguments), current=True)
+
     def _read(self, backend: str, method: Method, encoded: bytes, asked: Asked, *, current: bool) -> Reply:
         """Asks a copy of the backend if it has one and that may be behind; the backend itself, if it isn't there."""
-        copy = None if current else self._copies.get(backend)
+        copy = None if current or self.who.only is not None else self._copies.get(backend)
         if copy is not None and routing.may_be_behind(method.name, asked):
             since = time.monotonic() - self.who.wrote_at.get(backend, -math.inf)
             if since >= copy.settings.read_after_write_seconds:
@@ -203,23 +231,24 @@ class Request:
                     f" of backend {backend} itself"
                 )
 
-    def ask(self, backend: str, name: str, *values: Any) -> Any:
+    def _is_lake(self, backend: str) -> bool:
+        pool = self._pools[backend]
+        if pool.is_lake is None:
+            pool.give_back(pool.take(self.who.identity), self.who.identity, usable=True)
+        return bool(pool.is_lake)
+
+    def ask(self, backend: str, name: str, *values: Any, resend: bool = True) -> Any:
         """What a method of a backend returns; names in it, and in `values`, its arguments, are the backend's.
 
+        `resend`: whether it may be sent a second time.
         Raises BackendError, TApplicationException, and exceptions that the method declares.
         """
         method = METHODS[name]
         encoded = binary.encode(method.args(*values))
-        exchange = Exchange(self._pools[backend], self.who.identity, method, encoded, resend=True)
+        exchange = Exchange(self._pools[backend], self.who.identity, method, encoded, resend=resend)
         reader = exchange.begin()
         kind, body = exchange.whole(reader)
-        if kind == TMessageType.EXCEPTION:
-            raise application_error(body)
-        result = binary.decode_preserving(method.result, body)
-        for place in method.exceptions.values():
-            if (raised := getattr(result, place)) is not None:
-                raise raised
-        return getattr(result, "success", None)
+        return value_of(name, kind, body)
 
     def of_all(self, question: Callable[[str], T], backends: list[str]) -> list[tuple[str, T]]:
         """What a question to each of several backends gives. They are asked at the same time.
@@ -298,6 +327,11 @@ class Request:
         if kind == TMessageType.EXCEPTION:
             error = application_error(body)
             text = f"{error.message} (says backend {backend})"
+            if error.type == TApplicationException.UNKNOWN_METHOD and method.name.startswith(OWN_METHODS):
+                text += (
+                    ": it is no lake metastore of this version. Hive's tables have no readiness, timeline or jobs, and"
+                    " their partitions are ready from the start"
+                )
             kind_of_error = error.type
             encoded = binary.encode_application_exception(kind_of_error, text)
             return Reply(binary.EXCEPTION, iter((encoded,)), "application error", backend)
@@ -311,7 +345,8 @@ class Request:
         """Whether an answer that is no exception has the front's names and ids as it is."""
         if not names_anything(method.result):
             return True
-        return method.name in routing.ONE_OBJECT and self.mapping.is_identity(backend)
+        same = self.mapping.is_identity(backend) and not self.mapping.number(backend)
+        return same and method.name in routing.ONE_OBJECT
 
     def _outcome(self, method: Method, result: Struct, backend: str) -> str:
         """The exception in a result, or "ok". The text of one whose names are the backend's says so."""
@@ -347,6 +382,18 @@ class Request:
             return known[key]
 
         return rename
+
+
+def value_of(name: str, kind: int, body: bytes) -> Any:
+    """What a reply says that a method returns. Raises the exception in it."""
+    if kind == binary.EXCEPTION:
+        raise application_error(body)
+    method = METHODS[name]
+    result = binary.decode_preserving(method.result, body)
+    for place in method.exceptions.values():
+        if (raised := getattr(result, place)) is not None:
+            raise raised
+    return getattr(result, "success", None)
 
 
 class Exchange:

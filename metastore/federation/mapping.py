@@ -31,7 +31,10 @@ class Mapping:
     def __init__(self, configuration: Configuration) -> None:
         """Raises FederationError for names that clash or hide one another, with both places."""
         self.configuration = configuration
-        self.backends = configuration.backends
+        self.beside = _beside(configuration.backends)
+        """By backend the one beside it, which has tables of the same databases."""
+        self.backends = _named_alike(configuration.backends)
+        """The backends. Those beside others have the names of these."""
         self._renamed = dict(self._renames())
         self._prefixes = self._by_prefix()
         self._check_renames()
@@ -61,6 +64,20 @@ class Mapping:
         """The catalogs that the front has."""
         return tuple(dict.fromkeys((DEFAULT_CATALOG, *(each.catalog for each in self.backends.values()))))
 
+    def at(self, backend: str, name: Name) -> Name | None:
+        """What a database of the front is called at a backend; None if it isn't there.
+
+        It is there as well where tables of the database may lie beside.
+        """
+        place = self.place(name)
+        if place is None or backend not in (place.backend, self.beside.get(place.backend)):
+            return None
+        return Name(self.backends[backend].backend_catalog, place.name.database)
+
+    def owner(self, backend: str) -> str:
+        """The backend whose rules give a backend's databases their names."""
+        return self.backends[backend].beside or backend
+
     def _place(self, name: Name) -> Place | None:
         """Where a name of the front lies; None if no rule leads anywhere."""
         place = self._lookup(name)
@@ -73,7 +90,8 @@ class Mapping:
             return None
         front = _renamed_to(settings, there.database)
         name = Name(settings.catalog, settings.prefix + there.database if front is None else front)
-        return name if self._lookup(name) == Place(backend, there, self._rule_of(backend, name)) else None
+        place, owner = self._lookup(name), self.owner(backend)
+        return name if place is not None and (place.backend, place.name.database) == (owner, there.database) else None
 
     def is_identity(self, backend: str) -> bool:
         """Whether the names of a backend are the same in the front, as far as they have one."""
@@ -94,7 +112,27 @@ class Mapping:
         if not settings.admits(place.name.database):
             return f"{name}: no backend. {place.rule} leads to {where}, whose allow and deny leave it out"
         access = "read-write" if settings.writable(place.name.database) else "read-only"
-        return f"{name}: {where}, {access}, by {place.rule}"
+        return f"{name}: {where}, {access}, by {place.rule}{self._by_kind(place)}"
+
+    def _by_kind(self, place: Place) -> str:
+        """Where some kinds of requests about a place go instead, for `explain`."""
+        found = ""
+        for backend in (place.backend, self.beside.get(place.backend)):
+            if backend is None:
+                continue
+            settings = self.backends[backend]
+            if settings.beside is not None:
+                access = "" if settings.writable(place.name.database) else ", read-only"
+                found += (
+                    f". Its tables that backend {backend} ({', '.join(settings.uris)}) has are there{access}, and"
+                    f" so are new ones of kind {' or '.join(settings.kinds)} (backends.{backend}.beside)"
+                )
+            if settings.read_uris:
+                found += (
+                    f". Reads at {backend} go to {', '.join(settings.read_uris)}, but those of a connection that has"
+                    f" written there in the last {settings.read_after_write_seconds:g} s (read_uris)"
+                )
+        return found
 
     def _offers(self, catalog: str) -> str:
         known = [f"prefix {prefix!r} ({backend})" for prefix, backend in self._prefixes.get(catalog, {}).items()]
@@ -126,11 +164,15 @@ class Mapping:
             return f"backends.{backend}.catalog {settings.catalog!r}"
         return f"backends.{backend}, which has no prefix"
 
+    def _with_names(self) -> Iterator[tuple[str, Backend]]:
+        """The backends whose rules give names: those beside others have none of their own."""
+        return ((backend, settings) for backend, settings in self.backends.items() if settings.beside is None)
+
     # -- checks ------------------------------------------------------------------------------------------------
 
     def _renames(self) -> Iterator[tuple[Name, str]]:
         taken: dict[Name, str] = {}
-        for backend, settings in self.backends.items():
+        for backend, settings in self._with_names():
             for front in settings.rename:
                 name = Name(settings.catalog, front)
                 if name in taken:
@@ -144,7 +186,7 @@ class Mapping:
     def _by_prefix(self) -> dict[str, dict[str, str]]:
         """By catalog the backends by their prefixes, the longest first."""
         found: dict[str, dict[str, str]] = {}
-        for backend, settings in self.backends.items():
+        for backend, settings in self._with_names():
             of_catalog = found.setdefault(settings.catalog, {})
             if (other := of_catalog.get(settings.prefix)) is not None:
                 what = f"prefix {settings.prefix!r}" if settings.prefix else "no prefix"
@@ -181,7 +223,7 @@ class Mapping:
 
     def _check_allowed(self) -> None:
         """A database that `allow` names must have a name in the front."""
-        for backend, settings in self.backends.items():
+        for backend, settings in self._with_names():
             for there in settings.allow:
                 if "*" in there or not settings.admits(there):
                     continue
@@ -218,6 +260,11 @@ class Mapping:
                 raise FederationError(
                     f"backends.{backend}.follow needs a number, or primary = true: its log names transactions"
                 )
+            if (other := self.beside.get(backend)) is not None:
+                raise FederationError(
+                    f"backends.{backend}.follow and backends.{other}.beside don't go together: the merged log would"
+                    f" have only some of the tables' events. Read the logs of {backend} and {other} themselves"
+                )
         if found and not self.configuration.federation.log_readers:
             raise FederationError(
                 f"backends.{found[0]}.follow needs federation.log_readers, which says who may read the events of all"
@@ -232,6 +279,31 @@ def named(text: str) -> tuple[Name, str]:
     if len(parts) == 3:
         return Name(parts[0], parts[1]), parts[2]
     return in_words(parts[0]), parts[1] if len(parts) > 1 else ""
+
+
+def _beside(backends: dict[str, Backend]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for backend, settings in backends.items():
+        if (of := settings.beside) is None:
+            continue
+        if of not in backends or backends[of].beside is not None:
+            known = ", ".join(each for each, other in backends.items() if other.beside is None)
+            raise FederationError(f"backends.{backend}.beside names {of}: it may be one of {known}")
+        if of in found:
+            raise FederationError(f"backends.{found[of]} and backends.{backend} are both beside {of}: one may be")
+        found[of] = backend
+    return found
+
+
+def _named_alike(backends: dict[str, Backend]) -> dict[str, Backend]:
+    """The backends, in which those beside others have the names of these."""
+    keys = ("prefix", "catalog", "rename", "allow", "deny")
+    return {
+        backend: settings
+        if settings.beside is None
+        else settings.model_copy(update={key: getattr(backends[settings.beside], key) for key in keys})
+        for backend, settings in backends.items()
+    }
 
 
 def _renamed_to(settings: Backend, there: str) -> str | None:

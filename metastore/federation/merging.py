@@ -87,7 +87,11 @@ def get_table_meta(
             found += request.ask(backend, "get_table_meta", given, tables, types)
         return request.translated(backend, [each for each in found if normal(each.dbName or "") in names])
 
-    return [each for _, some in request.of_all(of, _of_catalog(request, wanted)) for each in some]
+    found = request.of_all(of, _of_catalog(request, wanted))
+    beside = set(request.mapping.beside.values())
+    first = {(each.dbName, each.tableName): each for backend, some in found if backend in beside for each in some}
+    others = [each for backend, some in found if backend not in beside for each in some]
+    return [*(each for each in others if (each.dbName, each.tableName) not in first), *first.values()]
 
 
 @_merges
@@ -95,7 +99,7 @@ def get_all_functions(request: Request) -> GetAllFunctionsResponse:
     def of(backend: str) -> list[Any]:
         return request.translated(backend, request.ask(backend, "get_all_functions").functions or [])
 
-    found = request.of_all(of, list(request.mapping.backends))
+    found = request.of_all(of, _with_databases(request))
     return GetAllFunctionsResponse([each for _, some in found for each in some])
 
 
@@ -149,7 +153,15 @@ def _databases(request: Request, catalog: str, pattern: str | None) -> list[str]
         names = (front for front, _ in request.databases(backend))
         return [name.database for name in names if name.catalog == catalog and matches(name)]
 
-    return sorted(name for _, names in request.of_all(of, _of_catalog(request, catalog)) for name in names)
+    backends = [each for each in _with_databases(request) if request.mapping.backends[each].catalog == catalog]
+    return sorted(name for _, names in request.of_all(of, backends) for name in names)
+
+
+def _with_databases(request: Request) -> list[str]:
+    """The backends whose databases and functions are the front's: those beside others have tables alone."""
+    if request.who.only is not None:
+        return [request.who.only] if request.who.only in request.mapping.backends else []
+    return [backend for backend, settings in request.mapping.backends.items() if settings.beside is None]
 
 
 def _of_catalog(request: Request, catalog: str) -> list[str]:

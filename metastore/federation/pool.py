@@ -26,6 +26,9 @@ SILENT_SECONDS = 1.0
 OWN_SECONDS = 60.0
 """How long the front waits at most for the next bytes of an answer to itself: its questions are short."""
 
+SCOPE = "includeUnCommit"
+"""The setting of a connection to a lake metastore by which it shows uncommitted partitions."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -62,6 +65,8 @@ class Pool:
         self.state: State = "unused"
         self.trouble = ""
         """Why the backend is down."""
+        self.is_lake: bool | None = None
+        """Whether the backend is a lake metastore; None as long as it wasn't asked."""
         self.hidden: frozenset[str] = frozenset()
         """Its databases whose names mean other places, as of the last list."""
 
@@ -108,6 +113,7 @@ class Pool:
         with self._changed:
             if self.state == "down":
                 log.info("a backend answers again", backend=self.backend)
+                self.is_lake = None  # it may be another one
             self.state, self.trouble = "up", ""
             self._answered = time.monotonic()
             self._failures, self._down_until = 0, 0.0
@@ -214,12 +220,28 @@ class Pool:
     def _introduce(self, relay: Relay, identity: Identity) -> None:
         if identity.user is not None and not self.settings.proves:
             simple(relay, "set_ugi", identity.user, list(identity.groups))
+        if self.is_lake is not False:
+            self._look_at_scope(relay)
         for key, value in identity.settings:
             try:
                 simple(relay, "setMetaConf", key, value)
             except MetaException:
                 if _knows(relay, key):
                     raise  # the value is none, and what follows would be answered as without it
+
+    def _look_at_scope(self, relay: Relay) -> None:
+        """Finds out whether the backend knows uncommitted partitions. Raises MetaException if it shows them to all."""
+        try:
+            scope = simple(relay, "getMetaConf", SCOPE)
+        except (MetaException, TApplicationException):
+            scope = None
+        self.is_lake = scope is not None
+        if scope == "true":
+            raise MetaException(
+                f"{relay.uri} of backend {self.backend} is the port of a lake metastore that shows uncommitted"
+                f" partitions (uncommitted_port), so readers of this front would see what isn't ready: name its"
+                f" ordinary port in backends.{self.backend}"
+            )
 
 
 def simple(relay: Relay, name: str, *values: object) -> object:

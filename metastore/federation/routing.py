@@ -1,5 +1,7 @@
 """Which backend a request is for, and which requests are for none."""
 
+from typing import NoReturn
+
 from lake.protocol.generated import fb303_service, hive_metastore_service
 from lake.protocol.hive import (
     MetaException,
@@ -17,6 +19,12 @@ from metastore.federation.translation import Asked
 
 SELECTED = "federation.backend"
 """What a client sets (in Hive: `set metaconf:federation.backend=eu`) so that requests which name nothing go there."""
+
+ONLY = "federation.only"
+"""What the REST catalog sets: for the connection nothing else is there than what this backend gives its names."""
+
+CATALOG = "federation.catalog"
+"""What the REST catalog reads: the catalog of that backend's databases here."""
 
 OF_PRIMARY = frozenset({
     "open_txns", "get_open_txns", "get_open_txns_info", "get_open_txns_req", "get_config_value", "getMetaConf",
@@ -58,10 +66,13 @@ REFUSED = {
 
 OF_READERS = frozenset({
     "open_txns", "lock", "check_lock", "heartbeat", "heartbeat_txn_range", "unlock", "commit_txn", "abort_txn",
-    "abort_txns",
+    "abort_txns", "lake_lease_snapshot", "lake_release_lease",
 })  # fmt: skip
 """Changes that readers make, too: what is read-only takes them."""
 
+
+Places = dict[Name, str]
+"""Databases, and the backends that a request about them is for."""
 
 _PASSED_ON = frozenset(method.name for service in (hive_metastore_service, fb303_service) for method in service.METHODS)
 
@@ -83,8 +94,9 @@ def refusal(name: str) -> str | None:
     return REFUSED.get(name)
 
 
-def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | None) -> str:
-    """The backend that all of a request is about.
+def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | None, places: Places) -> str:
+    """The backend that all of a request is about. `places`: where what it names of a database is, if that isn't where
+    the database's name leads.
 
     Calls of lake metastores alone have to name it: those that wait for events would keep connections that all share.
 
@@ -92,7 +104,7 @@ def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | N
     """
     found: dict[str, str] = {}  # the backends, and what of the request leads there
     for name in asked.names:
-        found.setdefault(_place(mapping, method, name).backend, f"database {name}")
+        found.setdefault(places.get(name) or _place(mapping, method, name).backend, f"database {name}")
     if not asked.names:
         for catalog in asked.catalogs:
             found |= dict.fromkeys(_of_catalog(mapping, method, catalog, selected), f"catalog {catalog}")
@@ -133,11 +145,29 @@ def may_be_behind(method: str, asked: Asked) -> bool:
     return bool(asked.names) and not asked.numbers and method not in OF_WRITERS and not method.startswith(OWN_METHODS)
 
 
+ABOUT_TABLES = frozenset({
+    "lake_list_partitions", "lake_commit_partitions", "lake_reopen_partitions", "lake_get_watermark",
+    "lake_route_partitions", "lake_begin_instant", "lake_transition_instant", "lake_complete_instants",
+    "lake_heartbeat_instant", "lake_delete_instant", "lake_list_instants", "lake_get_instant",
+    "lake_list_rejected_commits", "lake_timeline_position", "lake_get_snapshot", "lake_read_changes",
+    "lake_lease_snapshot", "lake_release_lease", "lake_list_leases", "lake_plan_clean", "lake_find_orphans",
+    "lake_remove_orphans",
+})  # fmt: skip
+"""Calls of lake metastores alone whose names of databases are all in fields that are known."""
+
+
 def check_own(mapping: Mapping, method: str, backend: str) -> None:
     """Raises Refused for a call of lake metastores alone to a backend that has other names than the front.
 
     Texts in its answer may have the backend's.
     """
+    if method in ABOUT_TABLES:
+        if mapping.number(backend) is None:
+            raise Refused(
+                f"{method} names tables by ids, and a front of several metastores can't tell whose they are: give"
+                f" backends.{backend} a number in the front's file"
+            )
+        return
     if method.startswith(OWN_METHODS) and not mapping.is_identity(backend):
         raise Refused(
             f"a front passes {method} on only where databases have the names of their own metastore, and those of"
@@ -163,9 +193,13 @@ def check_writable(mapping: Mapping, method: str, asked: Asked, backend: str) ->
 
 def _place(mapping: Mapping, method: Method, name: Name) -> Place:
     place = mapping.place(name)
-    if place is not None:
-        return place
-    text = f"no metastore behind this front has a database {name}"
+    if place is None:
+        missing(method, f"no metastore behind this front has a database {name}")
+    return place
+
+
+def missing(method: Method, text: str) -> NoReturn:
+    """Raises the exception of a method for a database that isn't there."""
     for cls in (NoSuchObjectException, UnknownDBException, MetaException):
         if cls in method.exceptions:
             error: ExceptionStruct = cls(message=text)
@@ -175,7 +209,11 @@ def _place(mapping: Mapping, method: Method, name: Name) -> Place:
 
 def _of_catalog(mapping: Mapping, method: Method, catalog: str, selected: str | None) -> list[str]:
     """The backend that a catalog's name leads to; none for the default catalog of several."""
-    there = [backend for backend, settings in mapping.backends.items() if settings.catalog == catalog]
+    there = [
+        backend
+        for backend, settings in mapping.backends.items()
+        if settings.catalog == catalog and settings.beside is None
+    ]
     if len(there) == 1:
         return there
     if not there:

@@ -85,6 +85,9 @@ class _Plain:
     def identifier(self, number: int) -> int:
         return number
 
+    def table_id(self, holder: Struct, number: int) -> int | None:
+        return number
+
     def transactions(self, text: str) -> str:
         return text
 
@@ -115,7 +118,7 @@ class _Collecting(_Plain):
         return catalog
 
     def qualified(self, name: str) -> str:
-        database, _ = _qualified(name)
+        database, _ = split_qualified(name)
         if database.database:
             self._found.names.append(database)
         return name
@@ -155,11 +158,24 @@ class _ToBackend(_Plain):
         return self._catalog
 
     def qualified(self, name: str) -> str:
-        front, table = _qualified(name)
+        front, table = split_qualified(name)
         return f"{self._there(front).database}.{table}" if front.database else name
 
     def identifier(self, number: int) -> int:
         return identifiers.unmarked(number)
+
+    def table_id(self, holder: Struct, number: int) -> int | None:
+        own, found = self._mapping.number(self._backend), identifiers.number_of(number)
+        if own is None or found is None:
+            return number
+        if found == own:
+            return identifiers.unmarked(number)
+        if isinstance(holder, Table):  # that of another backend, of which a new one is made
+            return None
+        raise MetaException(
+            f"a table's id in the request is not of backend {self._backend}: the name was another backend's before."
+            " Read the table again"
+        )
 
     def transactions(self, text: str) -> str:
         return identifiers.in_text(text, identifiers.unmarked)
@@ -187,14 +203,15 @@ class _ToBackend(_Plain):
         return self._there(front).database
 
     def _there(self, name: Name) -> Name:
-        place: Place | None = self._mapping.place(name)
-        if place is None or place.backend != self._backend:
+        there = self._mapping.at(self._backend, name)
+        if there is None:
+            place: Place | None = self._mapping.place(name)
             where = "no backend" if place is None else f"backend {place.backend}"
             raise MetaException(
                 f"database {name} is of {where}, and not of backend {self._backend} like what else the request names: a"
                 " request is about one backend"
             )
-        return place.name
+        return there
 
 
 class _ToFront(_Plain):
@@ -218,7 +235,7 @@ class _ToFront(_Plain):
         return self._mapping.backends[self._backend].catalog if normal(catalog) == self._default else catalog
 
     def qualified(self, name: str) -> str:
-        there, table = _qualified(name)
+        there, table = split_qualified(name)
         return name if not there.database else f"{self._name(Name(self._default, there.database)).database}.{table}"
 
     def identifier(self, number: int) -> int:
@@ -226,10 +243,13 @@ class _ToFront(_Plain):
             return number
         if self._number is None:
             raise MetaException(
-                f"backend {self._backend} answers with the id of a transaction or lock, and later calls could not tell"
-                f" whose it is: give backends.{self._backend} a number in the front's file"
+                f"backend {self._backend} answers with the id of a transaction, lock or moment, and later calls"
+                f" couldn't tell whose it is: give backends.{self._backend} a number in the front's file"
             )
         return identifiers.marked(self._number, number)
+
+    def table_id(self, holder: Struct, number: int) -> int | None:
+        return identifiers.marked(self._number, number) if self._number else number
 
     def transactions(self, text: str) -> str:
         return identifiers.in_text(text, self.identifier)
@@ -265,7 +285,7 @@ class _ToFront(_Plain):
         return name
 
 
-def _qualified(name: str) -> tuple[Name, str]:
+def split_qualified(name: str) -> tuple[Name, str]:
     """Splits `database.table` or `catalog.database.table`."""
     before, _, table = name.rpartition(".")
     catalog, _, database = before.rpartition(".")

@@ -38,6 +38,7 @@ from lake.protocol.lake import (
     TablesNotCommitted,
 )
 from metastore.iceberg import hive_parameters, metadata, views
+from metastore.iceberg.bounds import Bounds
 from metastore.iceberg.errors import (
     WORKER_ERRORS,
     RestError,
@@ -55,7 +56,7 @@ from metastore.iceberg.files import MetadataFiles, next_location
 from metastore.iceberg.metadata import Json, well_formed
 from metastore.iceberg.repeats import Once
 from metastore.iceberg.shown import exposed
-from metastore.iceberg.shown.exposed import ShownTables
+from metastore.iceberg.shown.exposed import NothingShown, ShownTables
 from metastore.iceberg.shown.footer_cache import Footers
 from metastore.iceberg.shown.writing import Memory
 from metastore.warehouse import Warehouse, WarehouseError
@@ -142,13 +143,16 @@ class Catalog:
         name: str,
         files: MetadataFiles,
         warehouse: Warehouse,
-        shown: ShownTables | None = None,
+        shown: ShownTables | NothingShown | None = None,
         once: Once | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         """`shown`: shows tables of other formats; None for one that remembers nothing of other calls.
 
-        `once`: the request, if it may be sent again.
+        `once`: the request, if it may be sent again. `bounds`: which files are read and written; None if the worker
+        decides about places.
         """
+        self._bounds = bounds
         self._client = client
         self._name = name
         self._files = files
@@ -285,7 +289,9 @@ class Catalog:
         """A table or view. Raises RestError (404) for others, and for those that the caller doesn't see."""
         found = self._table(name)
         if found is not None and hive_parameters.is_iceberg(found, kind.parameter):
-            return Found(found, (found.parameters or {})[hive_parameters.METADATA])
+            location = (found.parameters or {})[hive_parameters.METADATA]
+            self._check_bounds(location, (found.sd and found.sd.location) or "")
+            return Found(found, location)
         if found is not None and kind is TABLE:
             of_database = self._database(name.namespace).parameters or {}
             if self._shown.is_shown(found, of_database):
@@ -306,6 +312,7 @@ class Catalog:
         if not found.is_shown:
             return found
         try:
+            assert isinstance(self._shown, ShownTables)
             made = self._shown.show(found.table)
         except NoSuchObjectException:
             raise no_table(f"{found.table.dbName}.{found.table.tableName}") from None
@@ -365,6 +372,7 @@ class Catalog:
                 self._ask([change], check_only=True)
             except TablesNotCommitted as refused:
                 raise self._refusal(refused, [change]) from None
+            self._check_bounds(location, location)
             if location.startswith("file:"):  # engines that write to a local directory don't make it
                 self._files.make_directory(f"{location}/metadata")
             return replace(change, location="")
@@ -393,12 +401,14 @@ class Catalog:
         if before is None:
             self._check_free(name, kind)
         # Whether the caller may name the file is decided before it is read.
+        self._check_bounds(location, location)
         probe = before.table if before is not None else self._probe(name)
         change = Change(name, kind, before, None, None, location)
         try:
             self._ask_all([_as_commit(probe, before)], places=[location], check_only=True)
             new = self._files.parsed(location, kind.uuid_key)
             with well_formed("the metadata"):
+                self._check_bounds(location, str(new["location"]))
                 stored = kind.as_stored(_table_of(before), self._full(name), new, location, set())
             self._ask_all([_as_commit(stored, before)])
         except TablesNotCommitted as refused:
@@ -531,6 +541,9 @@ class Catalog:
 
     def _write_and_commit(self, changes: Sequence[Change]) -> None:
         """Raises TablesNotCommitted. Files that were written are removed only if certainly nothing refers to them."""
+        for each in changes:
+            assert each.new is not None
+            self._check_bounds(each.location, str(each.new["location"]))
         self._ask(changes, check_only=True)  # rights and conflicts before anything is written
         written = [each.location for each in changes]
         try:
@@ -591,6 +604,11 @@ class Catalog:
         return conflict(str(refused.message))
 
     # -- helpers ----------------------------------------------------------------------------------------------
+
+    def _check_bounds(self, location: str, table: str) -> None:
+        """Raises RestError (403) for a file that must not be read or written. `table`: the table's location."""
+        if self._bounds is not None:
+            self._bounds.check(location, table)
 
     def _read(self, method: str, *arguments: Any) -> Any:
         try:

@@ -9,7 +9,14 @@ from typing import Any
 
 from thrift.Thrift import TApplicationException, TException
 
-from lake.protocol.errors import DATABASE_BUSY, DATABASE_UNREACHABLE, INTERNAL_ERROR, PERMISSION_DENIED
+from lake.protocol.errors import (
+    DATABASE_BUSY,
+    DATABASE_UNREACHABLE,
+    INTERNAL_ERROR,
+    NOTHING_DONE,
+    OUTCOME_UNKNOWN,
+    PERMISSION_DENIED,
+)
 from lake.protocol.hive import (
     AlreadyExistsException,
     InvalidInputException,
@@ -104,6 +111,8 @@ def is_refusal(error: BaseException) -> bool:
     text = _text(error)
     if isinstance(error, MetaException) and text.startswith((DATABASE_UNREACHABLE, INTERNAL_ERROR)):
         return False
+    if OUTCOME_UNKNOWN in text:
+        return False
     return isinstance(
         error,
         AlreadyExistsException
@@ -131,7 +140,7 @@ def of_worker(error: Exception, *, changes: bool) -> RestError:
         return RestError(404, "NotFoundException", text)
     if text.startswith(MODIFIED):
         return conflict(text)
-    if text.startswith(DATABASE_BUSY):
+    if text.startswith(DATABASE_BUSY) or NOTHING_DONE in text:
         return unavailable(text)
     return bad_request(text)
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from starlette.routing import Route
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.lake import RequestOutcome
 from metastore.iceberg import credentials, repeats, reports, tokens
+from metastore.iceberg.bounds import Bounds
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.credentials import Place, Vending
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, done_before, of_status, unavailable
@@ -29,7 +30,7 @@ from metastore.iceberg.files import LARGE, MetadataFiles
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
 from metastore.iceberg.repeats import Once
-from metastore.iceberg.shown.exposed import ShownTables, reader_of
+from metastore.iceberg.shown.exposed import NothingShown, ShownTables, reader_of
 from metastore.iceberg.shown.footer_cache import Footers
 from metastore.iceberg.shown.writing import Memory
 from metastore.iceberg.tokens import NoToken
@@ -59,13 +60,30 @@ class Port:
 
 
 @dataclass(frozen=True)
+class Front:
+    """What is different where the tables are those of other metastores. `roots`: below which directories metadata files
+    are read and written.
+
+    `enter`: chooses a warehouse for a connection, by default one; its name, and the catalog of its tables. Raises
+    RestError.
+    """
+
+    roots: Callable[[], Sequence[str]]
+    enter: Callable[[ThriftClient, str | None], tuple[str, str]]
+
+
+@dataclass(frozen=True)
 class _Call:
-    """One request under way. `path`: as the specification writes it. `once`: if it may be sent again.
+    """One request under way. `warehouse`: its name. `front`: whether the tables are other metastores'.
+
+    `path`: as the specification writes it. `once`: if it may be sent again.
 
     `vending`: what gives credentials, if the server can. `user`: the caller's, "" for nobody.
     """
 
     request: Request
+    warehouse: str
+    front: bool
     path: str
     catalog: Catalog
     files: MetadataFiles
@@ -134,16 +152,11 @@ def _nothing() -> Response:
 
 
 def _config(call: _Call) -> Response:
-    warehouse = call.query.get("warehouse") or DEFAULT_CATALOG
-    call.catalog.check()
-    return _json(
-        {
-            "defaults": {},
-            "overrides": {"prefix": warehouse.lower()},
-            "endpoints": listed(),
-            "idempotency-key-lifetime": repeats.LIFETIME,
-        }
-    )
+    found = {"defaults": {}, "overrides": {"prefix": call.warehouse}, "endpoints": listed(front=call.front)}
+    if not call.front:
+        call.catalog.check()
+        found["idempotency-key-lifetime"] = repeats.LIFETIME
+    return _json(found)
 
 
 def _list_namespaces(call: _Call) -> Response:
@@ -440,9 +453,17 @@ Routes are tried in this order: those come first that are requested most.
 """
 
 
-def listed() -> list[str]:
+_NOT_OF_FRONTS = frozenset({_commit_transaction, _report_metrics, _credentials})
+"""Metastores don't change several tables in one transaction; reports and credentials are those of lake metastores."""
+
+
+def listed(*, front: bool = False) -> list[str]:
     """What `config` says of the endpoints."""
-    return [f"{method} {path}" for method, path, _ in ENDPOINTS]
+    return [f"{method} {path}" for method, path, _ in _endpoints(front=front)]
+
+
+def _endpoints(*, front: bool) -> Iterator[tuple[str, str, Handler]]:
+    return (each for each in ENDPOINTS if not (front and each[2] in _NOT_OF_FRONTS))
 
 
 class _Bodies:
@@ -480,15 +501,21 @@ class _Server:
     bodies: _Bodies
     memory: Memory
     expose: bool
+    front: Front | None
+    bounds: Bounds | None
 
 
-def iceberg_routes(port: Port, warehouse: Warehouse, vending: Vending | None = None, *, expose: bool) -> list[Route]:
+def iceberg_routes(
+    port: Port, warehouse: Warehouse, vending: Vending | None = None, *, expose: bool, front: Front | None = None
+) -> list[Route]:
     """The routes below `BASE`. `warehouse`: what reads and writes metadata files. `vending`: gives credentials.
 
     `expose`: whether tables of other formats are shown that don't say it themselves, nor do their databases.
     """
     memory = Memory(Footers(warehouse))
-    server = _Server(port, warehouse, vending, MetadataFiles(warehouse), _Bodies(), memory, expose)
+    bounds = None if front is None else Bounds(warehouse, front.roots)
+    files = MetadataFiles(warehouse)
+    server = _Server(port, warehouse, vending, files, _Bodies(), memory, expose, front, bounds)
 
     def route(method: str, path: str, handler: Handler) -> Route:
         def answer(request: Request) -> Response:
@@ -506,7 +533,7 @@ def iceberg_routes(port: Port, warehouse: Warehouse, vending: Vending | None = N
 
     return [
         route("GET", _CONFIG, _config),
-        *(route(*each) for each in ENDPOINTS),
+        *(route(*each) for each in _endpoints(front=front is not None)),
         Route(BASE + "/v1/oauth/tokens", lambda request: _token_for(port, request), methods=["POST"]),
         Route(BASE + "/{rest:path}", _no_endpoint, methods=["GET", "HEAD", "POST", "PUT", "DELETE"]),
     ]
@@ -542,7 +569,7 @@ def _answer(server: _Server, path: str, handler: Handler, request: Request) -> R
     except port.refused as refused:
         raise of_status(refused.status, str(refused), refused.headers) from None  # type: ignore[attr-defined]
     if path == _CONFIG:
-        name = request.query_params.get("warehouse") or DEFAULT_CATALOG
+        name = request.query_params.get("warehouse") or ("" if server.front else DEFAULT_CATALOG)
     else:
         name = request.path_params["prefix"]
     if any(each in name for each in "@#\0"):
@@ -553,12 +580,19 @@ def _answer(server: _Server, path: str, handler: Handler, request: Request) -> R
             client = until.enter_context(port.connect(caller))
         except WORKER_ERRORS as error:
             raise unavailable(f"no worker answers: {error}") from error
-        once = None if key is None else Once(client, key)
-        reader = reader_of(caller.identity)
-        shown = ShownTables(client, server.warehouse, server.memory, reader, by_default=server.expose)
-        catalog = Catalog(client, name.lower(), files, server.warehouse, shown, once)
+        name = catalog_name = name.lower()
+        once = None if key is None or server.front is not None else Once(client, key)
+        shown: ShownTables | NothingShown = NothingShown()
+        if server.front is not None:
+            name, catalog_name = server.front.enter(client, name or None)
+        else:
+            reader = reader_of(caller.identity)
+            shown = ShownTables(client, server.warehouse, server.memory, reader, by_default=server.expose)
+        catalog = Catalog(client, catalog_name, files, server.warehouse, shown, once, server.bounds)
         user = "" if caller.identity is None else caller.identity.user
-        return _answered_once(handler, _Call(request, path, catalog, files, content, once, server.vending, user))
+        fronted = server.front is not None
+        call = _Call(request, name, fronted, path, catalog, files, content, once, server.vending, user)
+        return _answered_once(handler, call)
 
 
 def _answered_once(handler: Handler, call: _Call) -> Response:

@@ -35,17 +35,18 @@ from metastore.api.configuration import INCLUDE_UNCOMMITTED
 from metastore.api.methods import HANDLERS, Call
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
+from metastore.federation import iceberg, kinds, translation
 from metastore.federation.configuration import FederationError
 from metastore.federation.errors import BackendError
 from metastore.federation.following import POLL_SECONDS, Following
-from metastore.federation.front import Front, Reply, Who
+from metastore.federation.front import Front, Reply, Who, value_of
 from metastore.federation.front import Request as FrontRequest
 from metastore.federation.mapping import Mapping
 from metastore.federation.merging import MERGED, is_merged
 from metastore.federation.names import DEFAULT_CATALOG
 from metastore.federation.notifications import Notifications
 from metastore.federation.pool import Identity
-from metastore.federation.routing import LOG, SELECTED, Refused, refusal
+from metastore.federation.routing import CATALOG, LOG, ONLY, SELECTED, Refused, refusal
 from metastore.server import federated_names, federated_rights
 from metastore.server.connection.open_connections import Connections
 from metastore.server.dispatch import (
@@ -303,7 +304,7 @@ class FrontDispatcher(Dispatcher):
             raise Refused(f"{name} is for administrators of the front: others call the lake metastore itself")
         limit = None if limited is None else limited.lift(arguments)
         answer = self._reply(session, begun, method, arguments, binary.encode(arguments))
-        value = federated_rights.value_of(name, answer.kind, b"".join(answer.body))
+        value = value_of(name, answer.kind, b"".join(answer.body))
         if limited is not None and call.shown is not None:
             return limited.cut(value, call.shown, limit)
         return value
@@ -312,6 +313,11 @@ class FrontDispatcher(Dispatcher):
         self, session: Session, begun: FrontRequest, method: Method, arguments: Struct, encoded: bytes
     ) -> Answer:
         name = method.name
+        if begun.who.only is not None and name in iceberg.ANSWERED:
+            values = [getattr(arguments, each) for each in method.argument_names]
+            if None in values:
+                return protocol_error(f"an argument of {name} is missing")
+            return Answer(binary.REPLY, *result_body(method, iceberg.ANSWERED[name](begun, *values)), "ok")
         if (reason := refusal(name)) is not None:
             raise Refused(reason)
         if name in _OWN:
@@ -330,6 +336,9 @@ class FrontDispatcher(Dispatcher):
             return self._of_log(session, method, arguments)
         if is_merged(name, arguments):
             value = MERGED[name](begun, *[getattr(arguments, each) for each in method.argument_names])
+            return Answer(binary.REPLY, *result_body(method, value), "ok")
+        if begun.mapping.beside and kinds.is_list(begun, method, arguments, asked := translation.asked(arguments)):
+            value = kinds.listed(begun, method, arguments, encoded, asked)
             return Answer(binary.REPLY, *result_body(method, value), "ok")
         reply = begun.route(method, arguments, encoded)
         if name == "fire_listener_event" and begun.mapping.followed:
@@ -379,9 +388,9 @@ class FrontDispatcher(Dispatcher):
 
 def _who(session: Session) -> Who:
     caller = session.caller
-    settings = tuple((key, value) for key, value in sorted(session.metaconf.items()) if key != SELECTED)
+    settings = tuple((key, value) for key, value in sorted(session.metaconf.items()) if key not in (SELECTED, ONLY))
     identity = Identity(caller.user, tuple(caller.groups), settings, session.hive4)
-    return Who(identity, session.metaconf.get(SELECTED), session.wrote_at)
+    return Who(identity, session.metaconf.get(SELECTED), session.metaconf.get(ONLY), session.wrote_at)
 
 
 def _passed_on(name: str, reply: Reply) -> Answer:
@@ -409,8 +418,11 @@ def _streamed(first: bytes, pieces: Iterator[bytes], name: str, backend: str) ->
 
 
 def _get_meta_conf(front: Front, request: FrontRequest, session: Session, key: str | None) -> Any:
-    if key == SELECTED:
-        return session.metaconf.get(SELECTED, "")
+    if key in (SELECTED, ONLY):
+        return session.metaconf.get(key, "")
+    if key == CATALOG:
+        only = session.metaconf.get(ONLY)
+        return request.mapping.backends[only].catalog if only in request.mapping.backends else ""
     if key in session.metaconf:
         return session.metaconf[key]
     return _known_settings(request, key)[0]
@@ -419,6 +431,9 @@ def _get_meta_conf(front: Front, request: FrontRequest, session: Session, key: s
 def _set_meta_conf(front: Front, request: FrontRequest, session: Session, key: str | None, value: str | None) -> None:
     """Keeps a setting for the connections to the backends, if one of them knows it."""
     key, value = key or "", value or ""
+    if key == ONLY:
+        session.metaconf[ONLY] = _only(request, value)
+        return
     if key == SELECTED:
         if value and value not in front.mapping.backends:
             raise MetaException(f"this front has no backend {value}: it has {', '.join(front.mapping.backends)}")
@@ -432,6 +447,16 @@ def _set_meta_conf(front: Front, request: FrontRequest, session: Session, key: s
         session.include_uncommitted = commit_flag.truth(INCLUDE_UNCOMMITTED, value)
         key = INCLUDE_UNCOMMITTED
     session.metaconf[key] = value
+
+
+def _only(request: FrontRequest, value: str) -> str:
+    """The backend that a connection of the REST catalog is for. Raises MetaException."""
+    mapping = request.mapping
+    named = [backend for backend, settings in mapping.backends.items() if settings.beside is None]
+    backend = value or mapping.primary or (named[0] if len(named) == 1 else None)
+    if backend not in named:
+        raise MetaException(f"Warehouse does not exist: {value or 'say which one'}. There are {', '.join(named)}")
+    return backend
 
 
 def _known_settings(request: FrontRequest, key: str | None) -> list[Any]:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import SimpleNamespace
 from typing import Any, cast
 
-from lake.protocol.codec import binary
+from thrift.Thrift import TApplicationException
+
 from lake.protocol.hive import (
     GetPackageRequest,
+    GetTableRequest,
     InvalidObjectException,
     InvalidOperationException,
     MetaException,
@@ -21,12 +23,11 @@ from lake.protocol.hive import (
     UnknownTableException,
 )
 from lake.protocol.method import Method
-from lake.protocol.services import METHODS, OWN_METHODS
+from lake.protocol.services import OWN_METHODS
 from metastore.api.rights.guard import Guard
 from metastore.federation import messages
 from metastore.federation.front import Request
 from metastore.federation.names import DEFAULT_CATALOG, joined
-from metastore.federation.pool import application_error
 from metastore.services.access.caller import Caller
 from metastore.services.access.cedar_policy import PolicyOfNames
 from metastore.services.access.control import AccessControl
@@ -38,7 +39,8 @@ from metastore.services.model import names as given
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.engine.names import TableName
-from metastore.warehouse import Warehouse
+from metastore.warehouse import Warehouse, WarehouseError
+from metastore.warehouse.locations import Location
 
 _MISSING = (NoSuchObjectException, UnknownDBException, UnknownTableException)
 
@@ -52,13 +54,29 @@ class Gone(Exception):
 
 
 class _Places(Places):
-    """Those of backends: in which directories they put new databases is not known."""
+    """Those of backends: in which directories they put new databases, and where a path without a scheme leads, is not
+    known."""
+
+    def needs_right(
+        self, location: str | None, object: Securable, roles: Collection[str], usual: Iterable[str | None]
+    ) -> bool:
+        usual = list(usual)
+        if location and location not in usual and not _has_scheme(location):
+            return True  # the front would take it for a local one, and the backend for one of its own file system
+        return super().needs_right(location, object, roles, usual)
 
     def of_table(self, database_locations: Iterable[str | None], database: str, table: str) -> list[str]:
         return [self._warehouse.table_location(each, table) for each in database_locations if each]
 
     def of_database(self, database: str) -> list[str]:
         return []
+
+
+def _has_scheme(location: str) -> bool:
+    try:
+        return bool(Location.parse(location).scheme)
+    except WarehouseError:
+        return True  # the error is a caller's to see
 
 
 def access_control(settings: Settings) -> AccessControl | None:
@@ -91,7 +109,7 @@ def objects(request: Request, method: Method) -> Metastore:
 
     def ask(name: str, *values: Any) -> Any:
         try:
-            found = called(request, name, *values)
+            found = request.call(name, *values)
         except _MISSING as error:
             raise NoSuchObjectException(error.message) from None
         if found is None:
@@ -109,6 +127,14 @@ def objects(request: Request, method: Method) -> Metastore:
     def spelled(catalog: str | None, database: str) -> str:
         return database if catalog in (None, DEFAULT_CATALOG) else joined(catalog or "", database)
 
+    def get_table(database: str, name: str, catalog: str | None = None) -> Any:
+        try:
+            return existing("get_table", spelled(catalog, database), name)
+        except TApplicationException as error:
+            if error.type != TApplicationException.UNKNOWN_METHOD:
+                raise
+        return existing("get_table_req", GetTableRequest(database, name, catName=catalog)).table  # Hive 4.1
+
     def get_partition(_: Any, database: str, name: str, values: list[str] | None, catalog: str | None = None) -> Any:
         # Also one that is uncommitted, which other reads of lake metastores hide.
         return existing("get_partition_with_auth", spelled(catalog, database), name, values, "", [])
@@ -118,9 +144,7 @@ def objects(request: Request, method: Method) -> Metastore:
 
     found = SimpleNamespace(
         databases=SimpleNamespace(get=lambda name, catalog=None: existing("get_database", spelled(catalog, name))),
-        tables=SimpleNamespace(
-            get=lambda database, name, catalog=None: existing("get_table", spelled(catalog, database), name), ids=no_ids
-        ),
+        tables=SimpleNamespace(get=get_table, ids=no_ids),
         partition_reads=SimpleNamespace(get=get_partition),
         procedures=SimpleNamespace(
             get=lambda catalog, database, name: ask(
@@ -138,26 +162,6 @@ def _as_declared(method: Method, error: NoSuchObjectException) -> Exception:
         if cls in method.exceptions:
             return cls(message=error.message)
     return error
-
-
-def called(request: Request, name: str, *values: Any) -> Any:
-    """What a method returns whose arguments have the front's names, by the latest state. Raises what it raises."""
-    method = METHODS[name]
-    arguments = method.args(*values)
-    reply = request.route(method, arguments, binary.encode(arguments), current=True)
-    return value_of(name, reply.kind, b"".join(reply.body))
-
-
-def value_of(name: str, kind: int, body: bytes) -> Any:
-    """What a reply says that a method returns. Raises the exception in it."""
-    if kind == binary.EXCEPTION:
-        raise application_error(body)
-    method = METHODS[name]
-    result = binary.decode_preserving(method.result, body)
-    for field in method.exceptions.values():
-        if (raised := getattr(result, field)) is not None:
-            raise raised
-    return getattr(result, "success", None)
 
 
 class Limited:

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import NoReturn, Protocol
@@ -135,9 +135,18 @@ class _Role:
 class Supervisor:
     """One server, from its first file to its last process. `run` may be called once, in the main thread."""
 
-    def __init__(self, settings: Settings, *, worker: WorkerFunction, migrate: Callable[[str], None] | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        worker: WorkerFunction,
+        migrate: Callable[[str], None] | None,
+        roots: Callable[[], Sequence[str]] | None = None,
+    ) -> None:
         """`migrate` brings the database at a URL up to date; it runs in a process of its own. A UserError
-        that it raises ends the server with that message. None: the server has no database."""
+        that it raises ends the server with that message. None: the server has no database. `roots`: below which
+        directories a front of other metastores reads and writes Iceberg's metadata; None for other servers."""
+        self._roots = roots
         self._settings = settings
         self._worker = worker
         self._migrate = migrate
@@ -272,7 +281,9 @@ class Supervisor:
         def target(on_ready: Callable[[], None]) -> int:
             for other in self._listeners:
                 other.close()
-            return http.run(listener, self._settings, parent_alive=self._alive_read, on_ready=on_ready)
+            return http.run(
+                listener, self._settings, parent_alive=self._alive_read, on_ready=on_ready, roots=self._roots
+            )
 
         return target
 

@@ -63,6 +63,15 @@ def refused(name: str) -> RestError:
     )
 
 
+class NothingShown:
+    """In place of `ShownTables` where no table of another format is shown."""
+
+    by_default = False
+
+    def is_shown(self, table: Table, of_database: Mapping[str, str]) -> bool:
+        return False
+
+
 def reader_of(identity: Any) -> str:
     """A name of a caller's for its leases."""
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]

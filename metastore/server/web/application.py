@@ -9,6 +9,7 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import Callable, Sequence
 from email.utils import formatdate
 from functools import lru_cache
 
@@ -24,9 +25,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from thrift.Thrift import TApplicationException, TException
 
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import MetaException
 from lake.protocol.lake import EventGroup
+from metastore.federation.routing import CATALOG, ONLY
 from metastore.iceberg.credentials import Sts, Vending
-from metastore.iceberg.routes import Port, iceberg_routes
+from metastore.iceberg.errors import WORKER_ERRORS, RestError, of_worker
+from metastore.iceberg.routes import Front, Port, iceberg_routes
 from metastore.server.login.passing_on import PassedOn
 from metastore.server.monitoring import metrics
 from metastore.server.web import hudi_callback
@@ -45,11 +50,19 @@ _PROBE_SECONDS = 5.0
 _CALL_SECONDS = 120.0  # how long a worker may take for one call of Iceberg's catalog
 _GROUPS_SECONDS = 2.0  # how long a worker may take to list the groups, and how long its answer is used
 
+Roots = Callable[[], Sequence[str]]
+"""Directories, as of now."""
+
 log = structlog.get_logger(__name__)
 
 
-def application(settings: Settings, logins: RequestLogins | None, draining: threading.Event) -> Starlette:
+def application(
+    settings: Settings, logins: RequestLogins | None, draining: threading.Event, roots: Roots | None = None
+) -> Starlette:
     """The HTTP port's application. `draining`: whether the server is stopping; `logins`: None if everybody may come in.
+
+    `roots`: below which directories a front of other metastores reads and writes Iceberg's metadata; None for a server
+    of its own tables.
 
     A connection's `requests.Client` has to be in the state of each request, as `client`.
     """
@@ -61,7 +74,7 @@ def application(settings: Settings, logins: RequestLogins | None, draining: thre
             Route("/health", handlers.health),
             Route("/ready", handlers.ready),
             Route(hudi_callback.PATH, _hudi_commit, methods=["POST"]),
-            *(_iceberg(settings) if settings.iceberg_rest else []),
+            *(_iceberg(settings, roots) if settings.iceberg_rest else []),
         ],
         middleware=[Middleware(_Entrance, settings=settings, logins=logins, draining=draining)],
         exception_handlers={Refused: refusal, HTTPException: _not_here, Exception: _failed},
@@ -158,7 +171,7 @@ def _hudi_commit(request: Request) -> Response:
     return PlainTextResponse(f"{text}\n", status)
 
 
-def _iceberg(settings: Settings) -> list[Route]:
+def _iceberg(settings: Settings, roots: Roots | None) -> list[Route]:
     def connect(sender: PassedOn) -> WorkerClient:
         return worker_client(settings, timeout=_CALL_SECONDS, on_behalf_of=sender)
 
@@ -166,7 +179,19 @@ def _iceberg(settings: Settings) -> list[Route]:
     kept = KeptConnections(connect, min(KEPT_SECONDS, settings.idle_timeout_seconds / 2 or KEPT_SECONDS))
     warehouse = Warehouse(settings.warehouse_dir, settings.warehouse_external_dir, delete_roots=settings.delete_roots)
     port = Port(caller, kept.connection, body, Refused)
-    return iceberg_routes(port, warehouse, _vending(settings), expose=settings.iceberg_expose)
+    front = None if roots is None else Front(roots, _enter)
+    return iceberg_routes(port, warehouse, _vending(settings), expose=settings.iceberg_expose, front=front)
+
+
+def _enter(client: ThriftClient, warehouse: str | None) -> tuple[str, str]:
+    """Has a worker of a front show one backend alone over a connection; its key, and its databases' catalog."""
+    try:
+        client.setMetaConf(ONLY, warehouse or "")
+        return client.getMetaConf(ONLY), client.getMetaConf(CATALOG)
+    except MetaException as error:
+        raise RestError(404, "NotFoundException", str(error.message)) from None
+    except WORKER_ERRORS as error:
+        raise of_worker(error, changes=False) from error
 
 
 def _vending(settings: Settings) -> Vending | None:

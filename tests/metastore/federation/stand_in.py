@@ -15,11 +15,18 @@ from thrift.transport.TTransport import TFileObjectTransport, TTransportExceptio
 from lake.protocol.codec import binary
 from lake.protocol.hive import (
     CurrentNotificationEventId,
+    MetaException,
     NotificationEvent,
     NotificationEventRequest,
     NotificationEventResponse,
 )
 from lake.protocol.services import METHODS
+
+_OF_ALL: dict[str, Callable[..., Any]] = {
+    "set_ugi": lambda *_: [],
+    "getMetaConf": lambda key: MetaException(f"{key} is unknown"),
+}
+"""What all stand-ins answer, if a test doesn't say otherwise: they are no lake metastores."""
 
 
 class HangUp(Exception):
@@ -57,7 +64,7 @@ class StandIn:
                     method = METHODS[name]
                     values = _arguments(protocol, method.args)
                     stand_in.calls.append((number, name, values))
-                    made = (lambda *_: []) if name == "set_ugi" and name not in answers else answers[name]
+                    made = _OF_ALL[name] if name in _OF_ALL and name not in answers else answers[name]
                     value = made(*values)
                     field = method.exceptions.get(type(value), "success")
                     body = b"\0" if value is None else binary.encode_result(field, value, method.result)
@@ -84,7 +91,7 @@ class StandIn:
 
     def names(self) -> list[str]:
         """The methods that were called, but for logins."""
-        return [name for _, name, _ in self.calls if name != "set_ugi"]
+        return [name for _, name, _ in self.calls if name not in _OF_ALL]
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

@@ -270,6 +270,8 @@ def test_what_a_front_never_does(client: ThriftClient) -> None:
     with pytest.raises((TApplicationException, MetaException), match="names no table, so a front doesn't pass it on"):
         client.lake_read_events(ReadEventsRequest(after=0))
     with pytest.raises((TApplicationException, MetaException), match="have the names of their own metastore"):
+        client.lake_pause_table_services(TableReference(database="eu_default", table="t"), "why")
+    with pytest.raises(TApplicationException, match="no lake metastore of this version"):
         client.lake_get_watermark(TableReference(database="eu_default", table="t"))
     with pytest.raises((TApplicationException, MetaException), match="is about a connection"):
         client.lake_begin_request(RequestKey())

@@ -14,12 +14,18 @@ from thrift.Thrift import TApplicationException, TException
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.generated import hive_metastore_service
 from lake.protocol.hive import (
+    CreationMetadata,
+    ForeignKeysRequest,
+    ForeignKeysResponse,
     GetTablesExtRequest,
     InvalidOperationException,
+    Materialization,
     MetaException,
     NoSuchObjectException,
     NotificationEventRequest,
     NotificationEventsCountRequest,
+    SQLForeignKey,
+    UnknownDBException,
 )
 from lake.protocol.services import METHODS
 from metastore import api
@@ -30,6 +36,7 @@ from metastore.federation.configuration import Configuration, FederationError
 from metastore.services.access.cedar_policy import PolicyOfNames
 from tests.lake.protocol.wire_values import filled
 from tests.metastore.federation.stand_in import HangUp, StandIn
+from tests.metastore.federation.test_failures import answers
 from tests.support import builders
 from tests.support.front import FrontServer
 from tests.support.postgres import Postgres
@@ -75,6 +82,9 @@ class Named:
 
     def identifier(self, number: int) -> int:
         return 7
+
+    def table_id(self, holder: Any, number: int) -> int | None:
+        return number
 
     def transactions(self, text: str) -> str:
         return "7:7::"
@@ -251,3 +261,47 @@ def test_what_a_front_can_decide_by() -> None:
 
 def test_all_methods_have_rules() -> None:
     assert {name for name in METHODS if name not in HANDLERS} == set()
+
+
+OPEN = """
+permit(principal == User::"ann", action, resource in Database::"hive.open");
+forbid(principal == User::"ann", action == Action::"LOCATION", resource);
+"""
+
+
+def test_what_names_more_than_it_needs(tmp_path: Path) -> None:
+    """Hive answers these without a table, or with a view that it doesn't look at: what counts is decided."""
+    keys = [
+        SQLForeignKey(pk, "t", "id", fk, "t", "id", 1, 0, 0, "f", "p", True, False, False)
+        for pk, fk in (("open", "open"), ("open", "secret"), ("secret", "open"))
+    ]
+    answered = answers(
+        "open",
+        "secret",
+        get_foreign_keys=lambda asked: ForeignKeysResponse(keys),
+        get_materialization_invalidation_info=lambda view, transactions: Materialization(True),
+    )
+    with StandIn(answered) as backend:
+        more = 'allowed_locations = ["hdfs://nn/wh"]'
+        with (
+            front(tmp_path, OPEN, {"only": f'uris = "{backend.uri}"'}, server=more) as server,
+            client_of(server, "ann") as ann,
+        ):
+            found = ann.get_foreign_keys(ForeignKeysRequest("open", None, None, None)).foreignKeys
+            assert [(each.pktable_db, each.fktable_db) for each in found] == [("open", "open")]
+            view = CreationMetadata(catName="hive", dbName="open", tblName="v", tablesUsed={"open.t"})
+            assert ann.get_materialization_invalidation_info(view, "").sourceTablesUpdateDeleteModified
+            with pytest.raises((UnknownDBException, NoSuchObjectException)):
+                ann.get_materialization_invalidation_info(view.replace(tablesUsed={"secret.t"}), "")
+            ann.create_table(builders.table("open", "t", sd=builders.storage(location="hdfs://nn/wh/t")))
+            for place in ("/wh/t", "/anywhere", "file:/wh/t"):
+                with pytest.raises(MetaException, match="LOCATION"):
+                    ann.create_table(builders.table("open", "t", sd=builders.storage(location=place)))
+    assert backend.names().count("create_table") == 1
+
+
+def test_allowed_locations_have_a_scheme() -> None:
+    for root in ("/wh", "database:d=/wh"):
+        values = {"server": {"allowed_locations": [root]}, "backends": {"a": {"uris": "thrift://a.example:9083"}}}
+        with pytest.raises(FederationError, match="/wh has no scheme"):
+            server_settings(Configuration.model_validate(values), {})
