@@ -380,7 +380,8 @@ class _Refresh:
         lake = self._lakes[made.name]
         action = self._engine.rewriting(rows, lake, self._positions[made.name])
         self._commit(made, state, result, None, {}, action)
-        self._changed[made.name] = sum(counts.values())
+        rows = sum(counts.values())
+        self._changed[made.name] = Changed(rows, rows)  # who reads it is computed as a whole
         return result
 
     def _plan(
