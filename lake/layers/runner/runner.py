@@ -380,8 +380,8 @@ class _Refresh:
         lake = self._lakes[made.name]
         action = self._engine.rewriting(rows, lake, self._positions[made.name])
         self._commit(made, state, result, None, {}, action)
-        rows = sum(counts.values())
-        self._changed[made.name] = Changed(rows, rows)  # who reads it is computed as a whole
+        count = sum(counts.values())
+        self._changed[made.name] = Changed(count, count)  # who reads it is computed as a whole
         return result
 
     def _plan(
