@@ -116,6 +116,7 @@ def test_a_definition_that_changes(source: Source) -> None:
     source.capture()
     schemas = [json.loads(row["after"]) for row in source.raw("t") if row["op"] == "schema"]
     assert len({each.pop("form") for columns in schemas for each in columns}) == 6, "the last two begin with id"
+    assert len({each.pop("table") for columns in schemas for each in columns}) == 1, "it's the same table"
     assert [[each["name"] for each in columns] for columns in schemas] == [
         ["id", "a", "b"],
         ["id", "a", "b", "c"],

@@ -17,7 +17,7 @@ COUNT, AT_ONCE = 40, 8
 @pytest.mark.parametrize(
     ("line", "seed", "count"),
     [
-        pytest.param("4", SEED, 8, id="spark-4-some"),
+        pytest.param("4", SEED, 4, id="spark-4-some"),
         *(
             pytest.param(line, SEED + seed, COUNT, id=f"spark-{line}-{SEED + seed}", marks=pytest.mark.long)
             for line in ("4", "3.5")

@@ -175,6 +175,7 @@ def test_increments_have_each_row_once(lake: Lake, table: LakeTable) -> None:
     assert lake.ids(table, incremental=(1, 3)) == [2]
 
 
+@pytest.mark.long
 def test_a_killed_run_is_taken_up_by_another(lake: Lake, table: LakeTable) -> None:
     """What it left in the directory of its attempt is gone."""
     lake.write(table, "rows_of([1])")

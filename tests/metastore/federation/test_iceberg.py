@@ -213,6 +213,7 @@ def test_places_are_bounded(
             assert rest.refused("POST", f"hive/namespaces/{name}/register", body)[0] in (400, 403)
 
 
+@pytest.mark.long
 def test_an_answer_that_is_lost(tmp_path: Path) -> None:
     """Nobody knows then: the client removes nothing, and neither does the front."""
     stored: dict[str, Table] = {}

@@ -126,6 +126,7 @@ def test_nothing_is_lost_if_it_is_killed_at_any_step(place: Place, tmp_path: Pat
         counters = going.writer.counters
 
 
+@pytest.mark.long
 def test_the_document_leads_through_it(tmp_path: Path, place: Place) -> None:
     """Its commands word by word, with the addresses of this test, while a writer writes through the front."""
     text = Path("docs/migration.md").read_text()
