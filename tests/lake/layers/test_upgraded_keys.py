@@ -154,6 +154,7 @@ def test_layers_go_on_with_their_keys(upgraded: Upgraded) -> None:
     upgraded.check()
 
 
+@pytest.mark.long
 def test_the_first_refresh_writes_the_differences(upgraded: Upgraded) -> None:
     upgraded.change("orders", [(1, 2, 5, "Rome"), (20, 0, 3, "Oslo"), (21, 4, 0, "Oslo")], [(3, None, None, None)])
     upgraded.change("customers", [(2, "b", "Rome"), (7, "a", "Oslo")], [(4, "", "")])

@@ -175,6 +175,7 @@ def spoil(client: ThriftClient, made: Catalog) -> None:
     client.create_table(builders.table(database, "extra"))
 
 
+@pytest.mark.long
 def test_other_names_and_places(hive_uri: str, made: Catalog, ours: MetastoreServer, tmp_path: Path) -> None:
     with ThriftClient(*address(hive_uri)) as hive:
         place = hive.get_table(made.databases[0], "t_0").sd.location.split("/old")[0]

@@ -153,6 +153,7 @@ def test_others_get_in_during_a_flood_of_thrift_over_http(server: MetastoreServe
         assert set(answers) <= {"401", "429"}
 
 
+@pytest.mark.long
 def test_metrics_and_logs_of_a_flood(server: MetastoreServer) -> None:
     """The logs have some attempts and the number of the others."""
     with flood(server) as answers:
