@@ -180,12 +180,12 @@ class Follower:
     def _take_again(self) -> None:
         """After a command has taken it, or another follower."""
         while True:
+            time.sleep(POLL_SECONDS)  # a command that takes it says so with its next call
             now = self._followed.look()
             if now.state.follower != self._own:
                 raise TakenOver("another follower has taken over: this one ends")
             if now.state.held is None:
                 break
-            time.sleep(POLL_SECONDS)
         self._followed.take()
         self._followed.keep()
 

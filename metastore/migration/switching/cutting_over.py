@@ -30,6 +30,7 @@ OPEN_SECONDS = 60.0
 """How long is waited for transactions to end that write a database which is frozen."""
 
 _ROUNDS = 3  # of draining and comparing, if somebody still writes
+_TAKES = 3  # of what is followed, before a follower that takes it back each time is given in to
 _SHARED = ("roles", "members")
 
 
@@ -248,12 +249,23 @@ def sorted_out(found: Comparison, shared_is_note: Callable[[Remark], bool]) -> t
     return blocking, notes
 
 
+def _hold(followed: Followed, what: str) -> None:
+    """Takes what is followed, and says what for. A follower that was slow to look may take it back in between."""
+    for attempt in range(1, _TAKES + 1):
+        followed.take()
+        followed.state.held = what
+        try:
+            followed.keep()
+            return
+        except TakenOver:
+            if attempt == _TAKES:
+                raise
+
+
 @contextmanager
 def holding(here: ThriftSource, followed: Followed, what: str) -> Iterator[None]:
     """Takes what is followed, so that its follower changes nothing meanwhile, also one that is late."""
-    followed.take()
-    followed.state.held = what
-    followed.keep()
+    _hold(followed, what)
     try:
         yield
     except TakenOver:
