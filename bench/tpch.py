@@ -62,7 +62,7 @@ _ABOUT = (
     " those of ties have no total order. One layer each. RF1 inserts 0.1 % of the orders with their lines, RF2 deletes"
     " as many, then the suppliers of one nation change. After each, all layers are refreshed by the cheaper way of each"
     " (auto); the same layers once more by increments alone; then all of the first is computed. One process"
-    " of Spark {spark}, local[2], {memory}, warmed up by a full refresh. After each change all rows are compared with"
+    " of Spark {spark}, local[2], {memory}, warmed up by full refreshes. After each change all rows are compared with"
     " DuckDB's."
 )
 
