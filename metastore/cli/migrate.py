@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -294,11 +293,7 @@ def cut_over(
     source: str,
     names: tuple[str, ...],
     databases: str | None,
-    front: Path | None,
-    front_uri: tuple[str, ...],
-    old_backend: str | None,
-    new_backend: str | None,
-    frozen_by_hand: bool,
+    way: "Way",
     threads: int,
     uri: str,
     as_json: bool,
@@ -317,7 +312,6 @@ def cut_over(
     from metastore.migration.followed import source_name
     from metastore.migration.switching.cutting_over import CutOver, chosen
 
-    way = Way(front, front_uri, old_backend, new_backend, frozen_by_hand)
     moved = []
     with _reading(source) as old, _ours(uri) as here:
         for key in map(_database, names):
@@ -339,11 +333,7 @@ def roll_back(
     source: str,
     names: tuple[str, ...],
     databases: str | None,
-    front: Path | None,
-    front_uri: tuple[str, ...],
-    old_backend: str | None,
-    new_backend: str | None,
-    frozen_by_hand: bool,
+    way: "Way",
     threads: int,
     uri: str,
     as_json: bool,
@@ -362,7 +352,6 @@ def roll_back(
     from metastore.migration.switching.rolling_back import RollBack
     from metastore.migration.thrift_source import ThriftSource
 
-    way = Way(front, front_uri, old_backend, new_backend, frozen_by_hand)
     moved = []
     with _reading(source) as old, _ours(uri) as here:
         if not isinstance(old, ThriftSource):

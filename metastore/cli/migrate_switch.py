@@ -1,8 +1,9 @@
 """`metastore migrate cut-over` and `roll-back`: where a database lives."""
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from metastore.migration.switching.cutting_over import Moved
     from metastore.migration.switching.gate import Gate
     from metastore.migration.thrift_source import ThriftSource
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Way:
@@ -60,8 +59,20 @@ class Way:
         )
 
 
-def way_options(command: Command) -> Command:
-    """Gives a command the options of `Way`."""
+def way_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of `Way`, as its argument `way`, and `--databases`."""
+
+    @functools.wraps(command)
+    def with_way(
+        front: Path | None,
+        front_uri: tuple[str, ...],
+        old_backend: str | None,
+        new_backend: str | None,
+        frozen_by_hand: bool,
+        **others: Any,
+    ) -> None:
+        command(way=Way(front, front_uri, old_backend, new_backend, frozen_by_hand), **others)
+
     options = (
         click.option("--databases", metavar="PATTERNS", help="As for the import, if several have brought it."),
         click.option(
@@ -73,8 +84,8 @@ def way_options(command: Command) -> Command:
         click.option("--frozen-by-hand", is_flag=True, help="You have stopped all writers, and send clients yourself."),
     )
     for option in reversed(options):
-        command = option(command)
-    return command
+        with_way = option(with_way)
+    return with_way
 
 
 def say(line: str) -> None:

@@ -50,7 +50,7 @@ from lake.protocol.struct import ExceptionStruct, Struct
 from metastore.federation.errors import BackendError, Unknown
 from metastore.federation.front import Request, value_of
 from metastore.federation.kinds import is_list, listed
-from metastore.federation.names import DEFAULT_CATALOG, joined
+from metastore.federation.names import DEFAULT_CATALOG
 from metastore.federation.routing import Refused, check_writable
 from metastore.federation.translation import asked as what_is_asked
 from metastore.federation.translation import parsed
@@ -381,5 +381,4 @@ def _locked(request: Request, backend: str, named: Table) -> Iterator[_Lock]:
 
 
 def _spelled(catalog: str | None, database: str | None) -> str:
-    name = parsed(catalog, None, database or "")
-    return name.database if name.catalog == DEFAULT_CATALOG else joined(name.catalog, name.database)
+    return parsed(catalog, None, database or "").spelled

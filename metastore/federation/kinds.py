@@ -21,7 +21,7 @@ from lake.protocol.hive import (
 from lake.protocol.method import Method
 from lake.protocol.struct import Struct
 from metastore.federation import fields
-from metastore.federation.names import DEFAULT_CATALOG, Name, joined
+from metastore.federation.names import DEFAULT_CATALOG, Name
 from metastore.federation.routing import SELECTED, Refused
 from metastore.federation.translation import Asked, parsed, split_qualified
 from metastore.services.model.names import normalized, plain_table, shown_as_iceberg
@@ -236,17 +236,13 @@ def _check_empty(request: "Request", beside: str, names: Collection[Name]) -> No
         there = request.mapping.at(beside, name)
         assert there is not None
         try:
-            found = request.ask(beside, "get_all_tables", _spelled(there))
+            found = request.ask(beside, "get_all_tables", there.spelled)
         except _MISSING:
             continue
         if found:
             raise InvalidOperationException(
                 f"Database {name} is not empty. Backend {beside} has tables of it, such as {found[0]}: drop them first"
             )
-
-
-def _spelled(name: Name) -> str:
-    return name.database if name.catalog == DEFAULT_CATALOG else joined(name.catalog, name.database)
 
 
 # -- lists of a database's tables ----------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def get_databases_req(request: Request, asked: GetDatabaseObjectsRequest | None)
 
     def of(backend: str) -> list[Any]:
         return [
-            request.translated(backend, request.ask(backend, "get_database", _spelled(place.name)))
+            request.translated(backend, request.ask(backend, "get_database", place.name.spelled))
             for place in places.values()
             if place.backend == backend
         ]
@@ -176,10 +176,6 @@ def _selected_or_all(request: Request) -> list[str]:
 def _matcher(pattern: str | None) -> Callable[[Name], bool]:
     found = patterns.matcher(pattern)
     return lambda name: found(name.database)
-
-
-def _spelled(name: Name) -> str:
-    return name.database if name.catalog == DEFAULT_CATALOG else joined(name.catalog, name.database)
 
 
 def is_merged(name: str, arguments: Any) -> bool:

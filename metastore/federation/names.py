@@ -22,6 +22,11 @@ class Name(NamedTuple):
     def __str__(self) -> str:
         return self.database if self.catalog == DEFAULT_CATALOG else f"{self.catalog}.{self.database}"
 
+    @property
+    def spelled(self) -> str:
+        """The database as calls name it that have no field for a catalog."""
+        return self.database if self.catalog == DEFAULT_CATALOG else joined(self.catalog, self.database)
+
 
 def split(database: str | None) -> tuple[str | None, str | None]:
     """Splits `@catalog#name`, the form of Hive 3 and later, into catalog and name. A missing part is None.

@@ -132,6 +132,11 @@ class Followed:
         kept = FollowedSource(self.source, self.databases, self._holder, self.position, self.state.text())
         self._here.call("lake_keep_followed", kept)
 
+    def settle(self, key: DatabaseKey, home: Home) -> None:
+        """Says where a database lives, and keeps it. Raises as `keep`."""
+        self.state.settle(key, home)
+        self.keep()
+
     def look(self) -> "Followed":
         """What is kept by now, maybe by others."""
         same = (each for each in all_of(self._here) if (each.source, each.databases) == (self.source, self.databases))

@@ -27,7 +27,7 @@ from lake.protocol.services import OWN_METHODS
 from metastore.api.rights.guard import Guard
 from metastore.federation import messages
 from metastore.federation.front import Request
-from metastore.federation.names import DEFAULT_CATALOG, joined
+from metastore.federation.names import DEFAULT_CATALOG, Name
 from metastore.services.access.caller import Caller
 from metastore.services.access.cedar_policy import PolicyOfNames
 from metastore.services.access.control import AccessControl
@@ -125,7 +125,7 @@ def objects(request: Request, method: Method) -> Metastore:
             raise Gone(_as_declared(method, error)) from None
 
     def spelled(catalog: str | None, database: str) -> str:
-        return database if catalog in (None, DEFAULT_CATALOG) else joined(catalog or "", database)
+        return Name(DEFAULT_CATALOG if catalog is None else catalog, database).spelled
 
     def get_table(database: str, name: str, catalog: str | None = None) -> Any:
         try:

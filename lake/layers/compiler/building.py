@@ -26,7 +26,7 @@ from lake.layers.compiler.algebra import (
 )
 from lake.layers.compiler.handles import value_of
 from lake.layers.compiler.needed import columns_of, needed
-from lake.layers.compiler.typed import are_alike
+from lake.layers.compiler.typed import are_alike, has_map
 from lake.layers.errors import BadQuery
 
 Tree = Mapping[str, Any]
@@ -147,7 +147,7 @@ class Builder:
         if tree["computed"]:
             inner = _extended(inner, {column: value_of(value) for column, value in tree["computed"]})
         groups = tuple(tree["groups"])
-        if any(_has_map(self._types[each]) for each in groups):
+        if any(has_map(self._types[each]) for each in groups):
             raise BadQuery("GROUP BY a map: which groups a change touches can't be said, group by to_json of it")
         aggregates = {column: value_of(value) for column, value in tree["aggregates"]}
         merges = {
@@ -298,7 +298,7 @@ def numbered(built: Built, types: dict[str, str]) -> Built:
     """A query whose rows nothing tells apart, with equal rows numbered. The number and the values are the key."""
     columns = tuple(dict.fromkeys(column for _, column in built.outputs))
     for output, column in built.outputs:
-        if _has_map(types[column]):
+        if has_map(types[column]):
             raise BadQuery(
                 f"nothing tells the rows apart, and {output} is a map, which isn't compared: select a key, too"
             )
@@ -310,10 +310,6 @@ def numbered(built: Built, types: dict[str, str]) -> Built:
     types["copy_0"] = "int"
     made = Window((*columns, "copy_0"), (*columns, "copy_0"), bag, columns, {"copy_0": number})
     return Built(made, built.outputs)
-
-
-def _has_map(kind: str) -> bool:
-    return "map<" in kind.lower()
 
 
 def _branches(tree: Tree) -> list[tuple[Tree, Sequence[str]]]:

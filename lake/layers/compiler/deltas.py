@@ -358,8 +358,7 @@ class Deltas:
         left = self._touched_left(operator, side)
         if left is None:
             return None
-        own = {second: second for _, second in operator.equal}
-        if not own or not self._reads_less(operator.right, own):
+        if not self._reads_less(operator.right, [second for _, second in operator.equal]):
             return self._join(operator, left, self.rows(operator.right, side))
         key = ("partners", operator)
         if key not in self._made:
@@ -402,7 +401,7 @@ class Deltas:
             return None
         own, others = (0, 1) if changed is operator.left else (1, 0)
         columns = [pair[others] for pair in operator.equal]
-        is_restricted = bool(columns) and self._reads_less(read, {name: name for name in columns})
+        is_restricted = self._reads_less(read, columns)
         if (is_restricted or again) and not _is_over_rows(changed):
             self._keep_delta(changed)
         if not is_restricted:
@@ -410,17 +409,19 @@ class Deltas:
         values = self._values(changed, [pair[own] for pair in operator.equal])
         return Among(values, tuple((pair[others], pair[own]) for pair in operator.equal))
 
-    def _reads_less(self, operator: Operator, columns: Mapping[str, str]) -> bool:
+    def _reads_less(self, operator: Operator, columns: Sequence[str]) -> bool:
         """Whether less is read, or computed, of an operator if values of some of its columns are known."""
         match operator:
+            case _ if not columns:
+                return False
             case Source():
-                stored = [operator.stored[each] for each in columns.values()]
+                stored = [operator.stored[each] for each in columns]
                 return self.prunes(self._relations[operator.table].after, stored)
             case Filter():
                 return self._reads_less(operator.input, columns)
             case Project():
-                plain = {name: own for name, each in columns.items() if (own := operator.plain(each)) is not None}
-                return bool(plain) and self._reads_less(operator.input, plain)
+                plain = [own for each in columns if (own := operator.plain(each)) is not None]
+                return self._reads_less(operator.input, plain)
         return True
 
     def _keep_delta(self, operator: Operator) -> None:

@@ -10,6 +10,7 @@ from lake.layers.compiler.building import Built, numbered
 from lake.layers.compiler.deltas import Deltas, Relations, Restriction, Side, relation, select_from
 from lake.layers.compiler.differences import Shape, differences, same_key
 from lake.layers.compiler.merging import Mergeable, changed_groups, mergeable_in, merged_rows
+from lake.layers.compiler.typed import has_map
 from lake.layers.errors import BadQuery
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 
@@ -119,7 +120,7 @@ def layer_of(
         key = named if row_key is None else (ROW_KEY, *rest)
         if stays or (row_key is not None and stored[:1] == (ROW_KEY,) and {*stored[1:]} <= wanted):
             key = stored
-    texts = frozenset(output for output, column in outputs.items() if "map<" in types.get(column, "").lower())
+    texts = frozenset(output for output, column in outputs.items() if has_map(types.get(column, "")))
     known_by = named if is_plain and (declared or row_key is not None) else key
     merging = mergeable_in(built.operator, [*outputs.values()], operator_key, types)
     return Layer(name, built.operator, outputs, key, row_key, known_by, texts, merging)
@@ -149,12 +150,13 @@ def refresh(layer: Layer, deltas: Deltas, stored: str, *, merge: bool) -> str | 
         return _merged(layer, layer.mergeable, deltas, stored)
     operator = layer.operator
     names = sorted(_columns_in(layer.key_expressions()))
-    keys = deltas.touched(operator, names, layer.key_expressions(), keep=deltas.prunes(stored, layer.key))
+    listed = deltas.prunes(stored, layer.key)
+    keys = deltas.touched(operator, names, layer.key_expressions(), keep=listed)
     rows = deltas.delta(operator, Side.AFTER)
     if keys is None or rows is None:
         return None
     new = deltas.add("new", select_from(layer.expressions(), rows))
-    return _differences(layer, deltas, _stored(layer, deltas, stored, keys), new)
+    return _differences(layer, deltas, _stored(layer, deltas, stored, keys, listed=listed), new)
 
 
 def _merged(layer: Layer, mergeable: Mergeable, deltas: Deltas, stored: str) -> str | None:
@@ -166,9 +168,9 @@ def _merged(layer: Layer, mergeable: Mergeable, deltas: Deltas, stored: str) -> 
     named = changed.step
     if of_key:
         named = deltas.add("named", select_from([exp.alias_(own, name) for name, own in of_key.items()], named))
-    are_listed = deltas.prunes(stored, layer.key)
-    keys = deltas.add("touched", select_from(layer.key_expressions(), named).distinct(copy=False), keep=are_listed)
-    old = _stored(layer, deltas, stored, keys)
+    listed = deltas.prunes(stored, layer.key)
+    keys = deltas.add("touched", select_from(layer.key_expressions(), named).distinct(copy=False), keep=listed)
+    old = _stored(layer, deltas, stored, keys, listed=listed)
     own = [exp.alias_(exp.column(name, quoted=True), mergeable.columns[each]) for name, each in layer.outputs.items()]
     rows = merged_rows(deltas, mergeable, changed, deltas.add("groups_stored", select_from(own, old)))
     renamed = [exp.alias_(exp.column(own), name) for name, own in mergeable.columns.items()]
@@ -176,12 +178,12 @@ def _merged(layer: Layer, mergeable: Mergeable, deltas: Deltas, stored: str) -> 
     return _differences(layer, deltas, old, new)
 
 
-def _stored(layer: Layer, deltas: Deltas, stored: str, keys: str) -> str:
-    """The step with the rows of a layer's table that have keys which another step lists."""
+def _stored(layer: Layer, deltas: Deltas, stored: str, keys: str, *, listed: bool) -> str:
+    """The step with the rows of a layer's table that have the keys of another step. `listed`: less is read by these."""
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
     join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=same_key(layer.key))
     pairs = tuple((name, name) for name in layer.key)
-    same = Restriction(stored, keys, pairs) if deltas.prunes(stored, layer.key) else None
+    same = Restriction(stored, keys, pairs) if listed else None
     return deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False), restriction=same)
 
 

@@ -23,6 +23,11 @@ def are_alike(one: str, other: str) -> bool:
     return max(whole, others_whole) + max(fraction, others_fraction) <= _MOST_DIGITS
 
 
+def has_map(kind: str) -> bool:
+    """Whether values of a type have maps in them, which Spark doesn't compare."""
+    return "map<" in kind.lower()
+
+
 def _digits(kind: str) -> tuple[int, int] | None:
     """The digits that numbers of a type have before and after their point; None for other types."""
     if kind in _DIGITS:

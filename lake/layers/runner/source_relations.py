@@ -131,8 +131,7 @@ class SourceRelations:
         asked = step.restriction
         if asked is None:
             return step
-        over = self._over(asked.relation)
-        state = asked.relation if over is None else over.over
+        over, state = self._over(asked.relation), self._state(asked.relation)
         if state not in self._states or (part := self._part(step.name, state, asked)) is None:
             return step
         relation = f"{step.name}_part"
@@ -148,6 +147,11 @@ class SourceRelations:
         """The step that made a relation out of a table's state, with other rows for some; None for others."""
         step = self._made.get(relation)
         return None if step is None or step.over is None else step
+
+    def _state(self, relation: str) -> str:
+        """The relation that has the columns and most rows of another one, or that itself."""
+        over = self._over(relation)
+        return relation if over is None or over.over is None else over.over
 
     def _part(self, name: str, state: str, asked: Restriction) -> Within | None:
         """Where a table's rows are that a step asks for; None if that can't be said, or is everywhere."""
@@ -166,8 +170,7 @@ class SourceRelations:
 
         The rows may be of few partitions, but each is taken to be of another bucket.
         """
-        over = self._over(relation)
-        state = relation if over is None else over.over
+        state = self._state(relation)
         if state not in self._states:
             return True  # who made it reads less, perhaps
         groups = self._size(*self._states[state]).file_groups
@@ -181,8 +184,7 @@ class SourceRelations:
         """The sizes of relations, for a layer whose sources have so many changed rows."""
 
         def share(asked: Restriction) -> float:
-            over = self._over(asked.relation)
-            state = asked.relation if over is None else over.over
+            state = self._state(asked.relation)
             if state not in self._states or not prunable(self._schema(state), [own for own, _ in asked.columns]):
                 return 1.0
             files = self._size(*self._states[state]).file_groups

@@ -99,7 +99,7 @@ class CutOver:
     def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
         if self._old.database(key) is None:
             raise Failed(f"there is no database {key}")
-        self._settle(key, Home.CUTTING)
+        self._followed.settle(key, Home.CUTTING)
         try:
             gate.check()
             self._say(f"{key}: compares while writers go on")
@@ -109,7 +109,7 @@ class CutOver:
             self._say(f"{key}: frozen")
             compared, notes = self._bring_the_rest(key)
             # From here on no follower changes it here.
-            self._settle(key, Home.SWITCHING)
+            self._followed.settle(key, Home.SWITCHING)
             fence_others(self._here, self._followed)
         except BaseException as error:
             self._give_up(key, gate, error)
@@ -119,7 +119,7 @@ class CutOver:
     def _bring_the_rest(self, key: DatabaseKey) -> tuple[int, list[Remark]]:
         for _ in range(_ROUNDS):
             self._drain(key)
-            self._wait_for_transactions(key)
+            wait_for_transactions(self._old, key, "there")
             found = self._check(key)
             if not self._entries_since(key, self._followed.position):
                 return found
@@ -135,7 +135,7 @@ class CutOver:
             self._give_up(key, gate, error)
             raise
         frozen = time.monotonic() - began
-        self._settle(key, Home.HERE)
+        self._followed.settle(key, Home.HERE)
         if (line := gate.said()) is not None:
             self._say(f"{key}: {line}")
         time.sleep(QUIET_SECONDS)  # for requests that were under way for long
@@ -146,12 +146,8 @@ class CutOver:
         if isinstance(error, TakenOver):
             return
         thaw(gate, self._say)
-        self._settle(key, Home.THERE)
+        self._followed.settle(key, Home.THERE)
         self._say(f"{key}: it stays where it was, and may be written there again")
-
-    def _settle(self, key: DatabaseKey, home: Home) -> None:
-        self._followed.state.settle(key, home)
-        self._followed.keep()
 
     # --- bringing what is left --------------------------------------------------------------------------------
 
@@ -177,18 +173,6 @@ class CutOver:
         standing: Standing = self._follower.step()
         while not standing.is_current:
             standing = self._follower.step()
-
-    def _wait_for_transactions(self, key: DatabaseKey) -> None:
-        """Whoever has a write id may still commit, also of what is frozen."""
-        tables = [TableKey(*key, name) for name in self._old.tables(key)]
-        parts = (self._old.bare_table(each) for each in tables)
-        written = [each.key for each in parts if each is not None and is_transactional(each.table)]
-        since = time.monotonic()
-        for table in written:
-            while (ids := self._old.write_ids(table, self._old.positions())) is not None and ids.open:
-                if time.monotonic() - since > OPEN_SECONDS:
-                    raise Failed(f"transactions that write {table} are open there: wait for them, or abort them")
-                time.sleep(1)
 
     # --- comparing --------------------------------------------------------------------------------------------
 
@@ -237,6 +221,22 @@ def compare(old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renamin
     progress = Progress(lambda line: None, "compared")
     one = exactly([key])
     return Verifier(old, here, selection=one, renaming=renaming, progress=progress, threads=threads).run()
+
+
+def wait_for_transactions(side: Source, key: DatabaseKey, where: str) -> None:
+    """Whoever has a write id may still commit, also of what is frozen.
+
+    `key`: by its name at a side, and `where` that is, in words. Raises Failed.
+    """
+    tables = [TableKey(*key, name) for name in side.tables(key)]
+    parts = (side.bare_table(each) for each in tables)
+    written = [each.key for each in parts if each is not None and is_transactional(each.table)]
+    since = time.monotonic()
+    for table in written:
+        while (ids := side.write_ids(table, side.positions())) is not None and ids.open:
+            if time.monotonic() - since > OPEN_SECONDS:
+                raise Failed(f"transactions that write {table} are open {where}: wait for them, or abort them")
+            time.sleep(1)
 
 
 def sorted_out(found: Comparison, shared_is_note: Callable[[Remark], bool]) -> tuple[list[Remark], list[Remark]]:

@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable
 
 from metastore.migration.followed import Followed, Home
-from metastore.migration.importing import is_transactional
 from metastore.migration.mapping import Renaming
 from metastore.migration.mirroring import problems_text
-from metastore.migration.objects import DatabaseKey, Remark, TableKey
+from metastore.migration.objects import DatabaseKey, Remark
 from metastore.migration.source import TakenOver
 from metastore.migration.switching.cutting_over import (
-    OPEN_SECONDS,
     QUIET_SECONDS,
     Failed,
     Moved,
@@ -21,6 +19,7 @@ from metastore.migration.switching.cutting_over import (
     holding,
     sorted_out,
     thaw,
+    wait_for_transactions,
 )
 from metastore.migration.switching.gate import Gate
 from metastore.migration.switching.returning import Returner
@@ -60,7 +59,7 @@ class RollBack:
                 raise Failed(f"{key} lives there: nothing is to be rolled back")
             if home is Home.CUTTING or (home is Home.SWITCHING and not unfinished.is_switched()):
                 thaw(unfinished, self._say)
-                self._settle(key, Home.THERE)
+                self._followed.settle(key, Home.THERE)
                 self._say(f"{key}: its cut-over had not come to its end; it may be written there again")
                 return Moved(str(key), 0.0, 0)
             if home is Home.RETURNING and gate.is_switched():
@@ -68,7 +67,7 @@ class RollBack:
             return self._move(key, gate)
 
     def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
-        self._settle(key, Home.HERE)
+        self._followed.settle(key, Home.HERE)
         try:
             gate.check()
             self._say(f"{key}: takes back what was changed, while writers go on")
@@ -77,13 +76,13 @@ class RollBack:
             gate.freeze()
             self._say(f"{key}: frozen")
             time.sleep(QUIET_SECONDS)
-            self._wait_for_transactions(key)
+            wait_for_transactions(self._here, self._followed.state.renaming.database_key(key), "here")
             compared, notes = self._bring(key, checked=True)
-            self._settle(key, Home.RETURNING)
+            self._followed.settle(key, Home.RETURNING)
         except BaseException as error:
             if not isinstance(error, TakenOver):
                 thaw(gate, self._say)
-                self._settle(key, Home.HERE)
+                self._followed.settle(key, Home.HERE)
                 self._say(f"{key}: it stays here, and may be written here again")
             raise
         return self._finish(key, gate, began, compared, notes)
@@ -91,14 +90,10 @@ class RollBack:
     def _finish(self, key: DatabaseKey, gate: Gate, began: float, compared: int, notes: list[Remark]) -> Moved:
         gate.switch()
         frozen = time.monotonic() - began
-        self._settle(key, Home.THERE)
+        self._followed.settle(key, Home.THERE)
         if (line := gate.said()) is not None:
             self._say(f"{key}: {line}")
         return Moved(str(key), frozen, compared, notes=notes)
-
-    def _settle(self, key: DatabaseKey, home: Home) -> None:
-        self._followed.state.settle(key, home)
-        self._followed.keep()
 
     def _bring(self, key: DatabaseKey, *, checked: bool) -> tuple[int, list[Remark]]:
         """How many objects are the same then, and what differs that is no reason to stay. Raises Failed."""
@@ -131,19 +126,6 @@ class RollBack:
         blocking, notes = sorted_out(found, lambda each: True)
         times = [each for each in blocking if _only_times(each)]
         return [each for each in blocking if each not in times], notes + times
-
-    def _wait_for_transactions(self, key: DatabaseKey) -> None:
-        home = self._followed.state.renaming.database_key(key)
-        since = time.monotonic()
-        for name in self._here.tables(home):
-            table = TableKey(*home, name)
-            parts = self._here.bare_table(table)
-            if parts is None or not is_transactional(parts.table):
-                continue
-            while (ids := self._here.write_ids(table, self._here.positions())) is not None and ids.open:
-                if time.monotonic() - since > OPEN_SECONDS:
-                    raise Failed(f"transactions that write {table} are open here: wait for them, or abort them")
-                time.sleep(1)
 
 
 def inverted(renaming: Renaming) -> Renaming:

@@ -15,7 +15,8 @@ from typing import Any
 
 from lake.layers.errors import BadQuery
 from lake.spark.jar import EXTENSION_CLASS, extension_jar
-from tests.spark.session import ROOT, SparkSession, require
+from tests.lake.layers.in_spark import call
+from tests.spark.session import SparkSession, require
 
 RECORDED = Path(__file__).with_name("answers.json")
 _DATABASE = "the_database"
@@ -65,10 +66,7 @@ def keep(known: Mapping[str, Answer]) -> None:
 
 def asked(session: SparkSession, requests: list[Answer]) -> list[Answer]:
     """What a session answers to requests."""
-    found: list[Answer] = session.python(
-        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.lake.layers.spark_answers import answers\n"
-        f"result = answers(spark, {requests!r})"
-    )
+    found: list[Answer] = call(session, "tests.lake.layers.spark_answers", f"answers(spark, {requests!r})")
     return found
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.lake.layers import tpch
 from tests.lake.layers.constructs import QUERIES
+from tests.lake.layers.in_spark import call
 from tests.spark.session import ROOT, SparkSession
 
 pytestmark = pytest.mark.spark
@@ -41,11 +42,8 @@ def outcomes(
     **options: str,
 ) -> list[str]:
     """What becomes of each of some definitions: how they are refreshed, or why they are refused."""
-    code = (
-        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.lake.layers import spark_compile\n"
-        f"result = [spark_compile.{function}(spark, {tables!r}, each, **{options!r}) for each in {texts!r}]"
-    )
-    found: list[str] = spark.python(code)
+    expression = f"[{function}(spark, {tables!r}, each, **{options!r}) for each in {texts!r}]"
+    found: list[str] = call(spark, "tests.lake.layers.spark_compile", expression)
     return found
 
 
