@@ -96,7 +96,7 @@ def random_chain(rng: random.Random) -> list[tuple[str, str]]:
         joins += f" {rng.choice(['LEFT JOIN', 'JOIN'])} bench.{each} ON o.{_DIMENSIONS[each][0]} = {each}.id"
     groups = ", ".join(f"{each}.kind AS {each}_group" for each in dimensions)
     found = [("joined", f"SELECT o.id, o.day, {groups}, o.amount AS amount FROM bench.orders o{joins}")]
-    key = ["id"]
+    key = ["id", "day"]
     for _ in range(rng.randint(1, 4)):
         kind = rng.choice(["sums", "ranks", "latest", "filtered"])
         kept = rng.sample(columns, rng.randint(1, len(columns)))

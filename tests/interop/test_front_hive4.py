@@ -1,4 +1,4 @@
-"""Hive 4's metastores behind a front: Iceberg's REST catalog there, beside writers that take no locks."""
+"""Metastores of Hive 3.1 and 4 behind a front: Iceberg's REST catalog there, beside writers that take no locks."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ from tests.interop import maven
 from tests.metastore.iceberg.conftest import Catalog
 from tests.support import builders
 from tests.support.front import FrontServer
-from tests.support.reference4 import RELEASES, Hive4Reference
+from tests.support.reference4 import HIVE3, RELEASES, Hive4Reference
 from tests.support.server import MetastoreServer
 
 pytestmark = pytest.mark.interop
@@ -43,7 +43,9 @@ class Hive:
 
 
 @pytest.fixture(
-    scope="module", params=[(each, on) for each in sorted(RELEASES) for on in ("derby", "postgres")], ids=str
+    scope="module",
+    params=[(HIVE3, "postgres"), *((each, on) for each in RELEASES.values() for on in ("derby", "postgres"))],
+    ids=lambda given: f"{given[0].version}-{given[1]}",
 )
 def hive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
     """Hive 4 on Derby can't compare what is expected of a table; on Postgres it can."""
@@ -55,11 +57,11 @@ def hive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
                 postgres = LoopbackPostgres(directory / "postgres")
                 stack.callback(postgres.close)
                 url, warehouse = postgres.create("hive"), directory / "warehouse"
-                server = Hive4OnPostgres(directory, url, warehouse, RELEASES[release], cached=False)
+                server = Hive4OnPostgres(directory, url, warehouse, release, cached=False)
                 stack.enter_context(server)
                 found = Hive(server.host, server.port, warehouse)
             else:
-                kind = type("Hive", (Hive4Reference,), {"release": RELEASES[release]})
+                kind = type("Hive", (Hive4Reference,), {"release": release})
                 reference = kind(directory)
                 stack.callback(reference.close)
                 found = Hive(reference.host, reference.port, reference.warehouse)
