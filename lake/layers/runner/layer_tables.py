@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import Enum
 
+from lake.client.lake_types import Schema
 from lake.layers.compiler.compiling import ROW_KEYS, Compiled
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.engine import Engine
@@ -41,10 +42,7 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
     except NoSuchObjectException:
         return Fit.MISSING
     place, name = made.node.place, made.name
-    owner = schema.properties.get(PROJECT)
-    if owner != project:
-        whose = f"belongs to the project {owner}" if owner else "isn't a layer"
-        raise BadDefinition(place, f"there is a table {name}, which {whose}: give the layer another name")
+    check_owner(schema, made, project)
     there = engine.columns(schema)
     kept = {name: made.types.get(name) for name in there}
     key = schema.properties.get(PRIMARY_KEY, "")
@@ -71,6 +69,16 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
             " 'manual'), and run again",
         )
     return Fit.FITS if fits else Fit.OTHER_COLUMNS
+
+
+def check_owner(schema: Schema, made: Compiled, project: str) -> None:
+    """Raises BadDefinition if the table of a layer's name isn't a layer of the project."""
+    owner = schema.properties.get(PROJECT)
+    if owner != project:
+        whose = f"belongs to the project {owner}" if owner else "isn't a layer"
+        raise BadDefinition(
+            made.node.place, f"there is a table {made.name}, which {whose}: give the layer another name"
+        )
 
 
 def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> bool:
