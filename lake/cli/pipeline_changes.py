@@ -49,7 +49,9 @@ def print_plan(found: Sequence["LayerPlan"]) -> None:
         if each.refused:
             click.echo(each.refused, err=True)
         elif each.asks:
-            click.echo(f"{each.layer} is rewritten by: metastore pipeline run --full-refresh {each.layer}", err=True)
+            click.echo(f"{each.layer} is rewritten by apply, or by run --full-refresh {each.layer}", err=True)
+        for name, value in each.keeps.items():
+            click.echo(f"{each.layer} keeps {name} = {value or 'nothing'}, with which it was made", err=True)
 
 
 def print_differences(found: Sequence["LayerDifference"]) -> None:

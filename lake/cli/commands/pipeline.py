@@ -176,6 +176,47 @@ def plan(project: Path, uri: str, as_json: bool) -> None:
 
 @pipeline.command()
 @_project_argument
+@uri_option
+@confirming_options
+@json_option
+def apply(project: Path, uri: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Refresh as `plan` says, with all tables that get other columns.
+
+    What will be done is shown first. All tables complete together, at one moment.
+
+    \b
+    Examples:
+      metastore pipeline apply shop
+      metastore pipeline apply shop --yes
+    """
+    from lake.cli.pipeline_changes import print_plan
+
+    with _runner(_graph(project, uri), uri) as runner:
+        from lake.layers.runner.planning import plan_of
+        from lake.layers.runner.runner import LayersFailed
+
+        found = plan_of(runner)
+        if dry_run and as_json:
+            print_json([each.as_json() for each in found])
+        elif not as_json:
+            print_plan(found)
+        if dry_run:
+            return
+        if refused := [each.refused for each in found if each.refused is not None]:
+            raise UserError(refused[0])
+        confirm("Refresh so?", yes=yes)
+        began = time.monotonic()
+        runner.progress = _progress(began)
+        try:
+            result = runner.refresh([each.layer for each in found if each.asks])
+        except LayersFailed as error:  # all else is done
+            _print_result(error.result, time.monotonic() - began, as_json=as_json)
+            raise
+        _print_result(result, time.monotonic() - began, as_json=as_json)
+
+
+@pipeline.command()
+@_project_argument
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
 @uri_option
 @click.option("--samples", default=5, show_default=True, type=click.IntRange(0, 100), help="Rows to show of each kind.")

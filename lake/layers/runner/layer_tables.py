@@ -9,7 +9,7 @@ from lake.layers.errors import BadDefinition
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.sinks import DELIVERED
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
-from lake.protocol.formats.keyed_table import PRIMARY_KEY
+from lake.protocol.formats.keyed_table import FEATURE, PRIMARY_KEY, TABLE_TYPE
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 from lake.tables.properties import keep_property
@@ -100,6 +100,15 @@ def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *,
     if fresh := {name: kind for name, kind in made.types.items() if name not in there}:
         engine.add_columns(lake, fresh)
     return False
+
+
+def kept_properties(made: Compiled, there: Mapping[str, str]) -> dict[str, str]:
+    """The properties that a definition gives, and that the table has otherwise: it keeps those that it was made with,
+    '' where it has none. `there`: the table's. Its key is no such property."""
+    wanted = {name: made.properties[name] for name in made.node.properties if name in made.properties}
+    found = {name: there.get(name, "") for name in sorted(wanted.keys() - {PRIMARY_KEY})}
+    found = {name: value.partition(FEATURE)[0] if name == TABLE_TYPE else value for name, value in found.items()}
+    return {name: value for name, value in found.items() if value.strip().lower() != wanted[name].strip().lower()}
 
 
 def keep_row_keys(lake: LakeTable, made: Compiled) -> None:

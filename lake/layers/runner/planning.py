@@ -1,7 +1,7 @@
 """What a refresh will do since definitions have changed, said before it is done. Nothing is written."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -10,7 +10,7 @@ from lake.layers.compiler.defined import Change, Defined, text_difference
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.definitions import Definitions, definition_of
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.layer_tables import Fit, check_table
+from lake.layers.runner.layer_tables import Fit, check_table, kept_properties
 from lake.layers.runner.records import state_of
 from lake.layers.runner.runner import Runner
 from lake.protocol.hive import NoSuchObjectException
@@ -50,8 +50,9 @@ class LayerPlan:
 
     `rewrites`: its table gets other columns, all at one moment; `asks`: only if somebody names the layer for that.
     `refused`: why no refresh can be done as things are. `reads`: what is read if all of it is computed, of each table.
-    `below`: the layers that read it, directly or through others. `difference`: of its texts, for people, in lines that
-    begin with a minus, a plus or a blank; empty if the text of before isn't known.
+    `keeps`: properties that the definition has and the table has otherwise, as it was made with them; by name, the
+    table's value. `below`: the layers that read it, directly or through others. `difference`: of its texts, for people,
+    in lines that begin with a minus, a plus or a blank; empty if the text of before isn't known.
     """
 
     layer: str
@@ -61,6 +62,7 @@ class LayerPlan:
     asks: bool = False
     refused: str | None = None
     reads: tuple[Reading, ...] = ()
+    keeps: Mapping[str, str] = field(default_factory=dict)
     below: tuple[str, ...] = ()
     difference: tuple[str, ...] = ()
 
@@ -86,6 +88,7 @@ class LayerPlan:
             "rows": self.rows,
             "bytes": self.bytes,
             "reads": {each.table: {"rows": each.rows, "bytes": each.bytes} for each in self.reads},
+            "keeps": dict(self.keeps),
             "below": list(self.below),
             "difference": list(self.difference),
         }
@@ -139,6 +142,7 @@ class _Planning:
             rewrites and not made.node.is_captured,
             refused,
             tuple(map(self._size, sorted(sources))) if computes is Computes.ALL else (),
+            {} if fit is Fit.MISSING else kept_properties(made, lake.schema().properties),
             tuple(self._runner.graph.below([made.name])) if computes is Computes.ALL else (),
             () if before is None else tuple(text_difference(before, made.defined)),
         )
