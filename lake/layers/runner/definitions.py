@@ -25,14 +25,19 @@ class Definitions:
         return self._found[made.name]
 
     def _compared(self, made: Compiled, lake: LakeTable, record: Record) -> Sequence[Change]:
-        if record.kept is not None and record.kept.digest == made.defined.digest:
+        kept = record.kept
+        if kept is not None and kept.digest == made.defined.digest:
             return []
-        before = definition_of(lake, record)
-        if before is None:  # then the digest is all that is known
+        content = None if kept is None else kept.content(lake)
+        if kept is not None and content is None:
+            return [Change.UNKNOWN]
+        before = None if content is None else Defined.of_json(content)
+        if before is None:  # another version has kept it, or none: the digest is all that is known
             return [] if record.definition == made.definition else [Change.UNKNOWN]
         return changes_between(before, made.defined, self._comparer)
 
 
 def definition_of(lake: LakeTable, record: Record) -> Defined | None:
     """The definition that a record's refresh went by; None if it isn't known."""
-    return None if record.kept is None else record.kept.defined(lake)
+    content = None if record.kept is None else record.kept.content(lake)
+    return None if content is None else Defined.of_json(content)

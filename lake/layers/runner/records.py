@@ -68,19 +68,18 @@ class Kept:
     timestamp: str | None = None
     action: str | None = None
 
-    def defined(self, layer: LakeTable) -> Defined | None:
-        """The definition; None if the instant is gone that has it, or another version has kept it."""
-        given = self.definition
-        if given is None:
-            assert self.timestamp is not None and self.action is not None
-            try:
-                found = _record_in(layer.details(self.timestamp, self.action).metadata)
-            except NoSuchObjectException:
-                return None
-            if found is None or found.kept is None or found.kept.digest != self.digest:
-                return None
-            given = found.kept.definition
-        return None if given is None else Defined.of_json(given)
+    def content(self, layer: LakeTable) -> Mapping[str, Any] | None:
+        """The definition, as its version has written it; None if the instant is gone that has it."""
+        if self.definition is not None:
+            return self.definition
+        assert self.timestamp is not None and self.action is not None
+        try:
+            found = _record_in(layer.details(self.timestamp, self.action).metadata)
+        except NoSuchObjectException:
+            return None
+        if found is None or found.kept is None or found.kept.digest != self.digest:
+            return None
+        return found.kept.definition
 
 
 @dataclass(frozen=True)

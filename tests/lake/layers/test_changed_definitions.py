@@ -1,7 +1,8 @@
 """Definitions that change: what has other rows is computed again, and what has the same isn't."""
 
 import json
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -9,13 +10,16 @@ from lake.cli.pipeline_changes import print_differences, print_plan
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project
 from lake.layers.runner import records
+from lake.layers.runner.definitions import definition_of
 from lake.layers.runner.differing import Sample, differences_of
 from lake.layers.runner.planning import LayerPlan, Reading, plan_of
-from lake.layers.runner.records import Record, state_of
+from lake.layers.runner.records import Kept, Record, state_of
 from lake.layers.runner.runner import LayerResult
+from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.layers import duck_lake
 from tests.lake.layers.projects import write_project
 from tests.lake.layers.shop import Shop, how
+from tests.support.long_runs import share_of
 
 TEXT = "CREATE MATERIALIZED VIEW big AS SELECT o.id, o.dt, o.amount + o.cust AS total FROM orders o WHERE o.amount > 5"
 SAME = [
@@ -158,8 +162,13 @@ def test_where_definitions_are_kept(shop: Shop, monkeypatch: pytest.MonkeyPatch)
         record = state_of(lake).record
         assert record is not None and record.kept is not None
         kept.append((record.kept.number, record.kept.definition is not None))
-        defined = record.kept.defined(lake)
+        defined = definition_of(lake, record)
         assert defined is not None and defined.digest == record.kept.digest
+        if amount == 9:
+            with monkeypatch.context() as patch:
+                patch.setattr(Kept, "content", lambda *_: None)
+                [plan] = plan_of(shop.runner(SAME[0]))
+                assert plan.changes == ("unknown",), "its instant is gone"
     assert kept == [(1, True), (1, False), (1, False), (4, True), (4, False), (6, True)]
     instant = state_of(lake).instant
     assert instant is not None
@@ -261,3 +270,65 @@ def test_what_is_printed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None
     json.dumps([each.as_json() for each in (*plan_of(runner), *differences_of(runner))], default=str)
     print_plan(plan_of(shop.runner(CHAIN.format(5))))
     assert capsys.readouterr().err == "no definition has changed\n"
+
+
+Order = tuple[int, int | None, int | None, str]
+MEANINGS: list[tuple[Sequence[str], Callable[[Order], tuple[int | None, bool]]]] = [
+    ([TEXT, *SAME, *DERIVED], lambda row: (plus(row[2], row[1]), (row[2] or 0) > 5)),
+    ([OTHER[0]], lambda row: (plus(row[2], row[1]), (row[2] or 0) >= 5)),
+    ([OTHER[2]], lambda row: (plus(row[1], row[1]), (row[2] or 0) > 5)),
+    ([f"{TEXT} AND o.dt < 'd2'"], lambda row: (plus(row[2], row[1]), (row[2] or 0) > 5 and row[3] < "d2")),
+]
+"""Definitions that mean the same, and by a row the total that they have, and whether they have it."""
+ABOVE = "\n;CREATE MATERIALIZED VIEW sums AS SELECT dt, count(*) AS n, sum(total) AS total FROM big GROUP BY dt"
+
+
+def plus(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(share_of(100)))
+def test_random_changes_of_definitions(shop: Shop, seed: int) -> None:
+    """With changes of the sources between them, and rollbacks: rows and changes are those of the definition of now."""
+    rng = random.Random(seed)
+    orders: dict[tuple[int, str], Order] = {}
+    shop.know((1, "Oslo"))
+    big = shop.client.table(f"{shop.database}.big")
+    before: list[tuple[object, ...]] = []
+    position = 0
+    for _ in range(12):
+        if rng.random() < 0.6:
+            ids = rng.sample(range(8), rng.randint(1, 3))
+            rows = [(id, rng.choice([None, 1, 2]), rng.choice([None, 4, 5, 6, 9]), f"d{id % 3}") for id in ids]
+            shop.order(*rows)
+            orders |= {(row[0], row[3]): row for row in rows}
+        if rng.random() < 0.2 and orders:
+            gone = rng.choice([*orders])
+            shop.unorder(gone)
+            del orders[gone]
+        texts, meaning = rng.choice(MEANINGS[:1] * 3 + MEANINGS[1:])
+        runner = shop.runner(rng.choice(texts) + ABOVE)
+        runner.refresh()
+        found = [(row[0], row[3], *meaning(row)) for row in orders.values()]
+        wanted = sorted([(id, dt, total) for id, dt, total, is_there in found if is_there], key=repr)
+        assert sorted(shop.rows("big"), key=repr) == wanted
+        sums: dict[str, list[int | None]] = {}
+        for _, dt, total in wanted:
+            sums.setdefault(dt, []).append(total)
+        known = {dt: [each for each in totals if each is not None] for dt, totals in sums.items()}
+        expected = [(dt, len(sums[dt]), sum(known[dt]) if known[dt] else None) for dt in sorted(sums)]
+        assert shop.rows("sums") == expected
+        changes = [] if position == big.position().position else big.changes(position).to_arrow().to_pylist()
+        rows_of_changes = {
+            kind: [(each["id"], each["dt"], each["total"]) for each in changes if (each[CHANGE_TYPE] in kinds)]
+            for kind, kinds in (("old", ("delete", "update_preimage")), ("new", ("insert", "update_postimage")))
+        }
+        assert not {*rows_of_changes["old"]} & {*rows_of_changes["new"]}, "what stays isn't written"
+        left = {*before} - {*rows_of_changes["old"]} | {*rows_of_changes["new"]}
+        assert left == {*wanted}
+        before, position = [*wanted], big.position().position
+        instant = state_of(big).instant
+        if rng.random() < 0.15 and instant is not None and instant.position == position:
+            big.roll_back(instant)
+            before, position = shop.rows("big"), big.position().position
