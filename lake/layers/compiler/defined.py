@@ -35,6 +35,9 @@ _TUNING = (
 _OF_SESSION = frozenset({"handle", "plan", "sql", "text", "reason"})
 """What of an analyser's tree belongs to the session that has read it, or is for people."""
 
+_WITHOUT_ORDER = frozenset({"columns", "equal", "non_null"})
+"""What a tree says of an expression in lists whose order means nothing."""
+
 
 class Change(StrEnum):
     """In what two definitions of a layer differ that have other rows, or may have."""
@@ -176,9 +179,8 @@ def _shape(answer: Mapping[str, Any]) -> Any:
     def of(value: Any) -> Any:
         if isinstance(value, dict):
             found = {numbers.get(name, name): of(each) for name, each in value.items() if name not in _OF_SESSION}
-            if "handle" in value:
-                found["columns"] = sorted(found.get("columns", ()))
-            return found
+            ordered = _WITHOUT_ORDER & found.keys() if "handle" in value else ()
+            return found | {name: sorted(found[name], key=repr) for name in ordered}
         if isinstance(value, list):
             return [of(each) for each in value]
         return numbers.get(value, value) if isinstance(value, str) else value

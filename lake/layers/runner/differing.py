@@ -120,12 +120,13 @@ class _Comparison:
         return {name for name in found if not wanted or not {*runner.graph.below([name])}.isdisjoint(wanted)}
 
     def differences(self) -> list[LayerDifference]:
+        foreseen: tuple[type[Exception], ...] = (UnfitRows, *self._engine.errors)
         found = []
         for each in self._layers:
             if each.name in self._computed:
                 try:
                     difference = self._compared(each)
-                except (UnfitRows, *self._engine.errors) as error:
+                except foreseen as error:
                     raise RefreshFailed(f"{each.name} can't be computed: {first_line(error)}") from error
                 if each.name in self._wanted:
                     found.append(difference)

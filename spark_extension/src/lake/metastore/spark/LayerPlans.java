@@ -25,6 +25,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -105,7 +106,7 @@ public final class LayerPlans {
         LogicalPlan prepared = PlanRules.prepared(whole);
         List<ExprId> columns = ids(prepared);
         List<Object> found = new ArrayList<>();
-        found.add(prepared.canonicalized());
+        found.add(RemoveRedundantAliases.apply(prepared).canonicalized()); // `name AS name` is `name`
         ids(whole).forEach(each -> found.add(columns.indexOf(each))); // the rules may have added columns
         for (JsonNode each : given.path("conditions")) {
             found.add(met(whole, each).canonicalized());
