@@ -67,6 +67,7 @@ def test_changes_that_rows_do_not_depend_on_compute_nothing(shop: Shop) -> None:
     assert shop.rows("big") == [(2, "d1", 8), (3, "d2", 11), (4, "d2", None), (5, "d2", 11)]
 
 
+@pytest.mark.long
 def test_changes_that_rows_may_depend_on(shop: Shop) -> None:
     filled(shop)
     for text in OTHER:
@@ -77,6 +78,7 @@ def test_changes_that_rows_may_depend_on(shop: Shop) -> None:
     assert shop.rows("big") == [(2, "d1", 8)]
 
 
+@pytest.mark.long
 def test_hidden_keys_stay_what_they_were_made_of(shop: Shop) -> None:
     """Rows are known by texts of columns that the query may call otherwise."""
     filled(shop)
@@ -121,6 +123,7 @@ def test_names_in_quarantines(shop: Shop) -> None:
     assert {row[3] for row in shop.rows("checked_quarantine")} == {"small"}
 
 
+@pytest.mark.long
 def test_expectations_that_change(shop: Shop) -> None:
     filled(shop)
     text = "CREATE MATERIALIZED VIEW c (CONSTRAINT e EXPECT ({}) {}) AS SELECT id, dt, amount FROM orders"
@@ -152,6 +155,7 @@ def test_records_of_releases_that_kept_no_definitions(shop: Shop, monkeypatch: p
     assert refreshed(shop, SAME[2]).how == "unchanged", "now it is known"
 
 
+@pytest.mark.long
 def test_where_definitions_are_kept(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each in one record of some: it can be long."""
     filled(shop)
@@ -245,6 +249,7 @@ def test_a_difference(shop: Shop) -> None:
     assert done == expected
 
 
+@pytest.mark.long
 def test_differences_of_tables_with_other_columns_and_keys(shop: Shop) -> None:
     filled(shop)
     text = "CREATE MATERIALIZED VIEW big AS SELECT id, dt, amount, cust FROM orders"
