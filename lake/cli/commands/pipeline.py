@@ -180,7 +180,7 @@ def plan(project: Path, uri: str, as_json: bool) -> None:
 @confirming_options
 @json_option
 def apply(project: Path, uri: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Refresh as `plan` says, with all tables that get other columns.
+    """Refresh as `plan` says, also tables with other columns.
 
     What will be done is shown first. All tables complete together, at one moment.
 
