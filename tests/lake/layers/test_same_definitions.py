@@ -131,6 +131,5 @@ def test_queries_that_are_taken_for_the_same(part: int) -> None:
             if name not in ON_SPARK:
                 for seed in range(4):
                     go_on(text, made, seed)
-    assert found["same same"] > 25, found
-    assert found["other differs"] > 100, found
-    print(found)
+    assert found["same same"] > 15, found
+    assert found["other differs"] > 60, found
