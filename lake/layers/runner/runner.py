@@ -25,11 +25,12 @@ from lake.layers.definitions.model import RefreshPolicy
 from lake.layers.errors import BadDefinition, RefreshLost, first_line
 from lake.layers.runner.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
 from lake.layers.runner.costs import INCREMENT, WHOLE, Gain, Taken, Ways, not_worth, reading_seconds
+from lake.layers.runner.definitions import Definitions
 from lake.layers.runner.engine import Changed, Engine, SourceChange
 from lake.layers.runner.holding import held_partitions, touched_partitions
 from lake.layers.runner.layer_tables import check_table, make_table
 from lake.layers.runner.readiness import Readiness, Turned
-from lake.layers.runner.records import LayerState, Record, last_read, state_of
+from lake.layers.runner.records import LayerState, Record, kept_next, last_read, state_of
 from lake.layers.runner.sinks import deliver_all
 from lake.layers.runner.source_relations import SourceRelations, plain
 from lake.layers.runner.table_keys import TableKeys
@@ -178,6 +179,15 @@ class Runner:
     def compiled_by(self, engine: Engine, full: Collection[str] = ()) -> list[Compiled]:
         """The project's layers, as an engine understands them. Those that are computed as a whole because somebody
         wants it (`full`) may have other columns than their tables. Raises BadDefinition, NoSource."""
+        found = self.understood_by(engine)
+        for each in found:
+            may_rewrite = _may_rewrite(each, full)
+            check_table(engine, self.table(each.name), each, self.graph.project.name, may_rewrite=may_rewrite)
+        return found
+
+    def understood_by(self, engine: Engine) -> list[Compiled]:
+        """The project's layers, as an engine understands them, also if their tables don't fit them. Raises
+        BadDefinition, NoSource."""
         sources = {name: self._source(name, engine) for name in self.graph.sources}
         keys = TableKeys(engine, self.table, self.graph.project.name)
         found = compiled(self.graph, sources, engine, keys)
@@ -186,9 +196,6 @@ class Runner:
                 self.graph.project.directory,
                 f"the project has {len(found)} tables, and at most {MAX_TOGETHER} can complete together: divide it",
             )
-        for each in found:
-            may_rewrite = _may_rewrite(each, full)
-            check_table(engine, self.table(each.name), each, self.graph.project.name, may_rewrite=may_rewrite)
         return found
 
     def _source(self, name: str, engine: Engine) -> tuple[Table, Mapping[str, str]]:
@@ -247,6 +254,7 @@ class _Refresh:
         self._replay = replay
         self._project = runner.graph.project.name
         self._layers = runner.compiled_by(engine, full)
+        self._definitions = Definitions(engine)
         self._rewritten = {  # layers that get other columns
             each.name
             for each in self._layers
@@ -548,12 +556,12 @@ class _Refresh:
             return f"{min(rewritten)} has got other columns"
         if state.record is None:
             return "first refresh"
-        if state.record.definition != made.definition and made.name not in self._replay:
+        if made.name not in self._replay and not self._is_defined_as(made, state.record):
             return "the definition has changed"
         if not state.is_ours:
             return "somebody else has changed the table"
         if made.name in self._replay and (below := self._changed.keys() & made.layer.sources):
-            if state.record.definition != made.definition:
+            if not self._is_defined_as(made, state.record):
                 raise RefreshFailed(
                     f"{made.name} can't be replayed while {min(below)}, which it reads, changes in the same refresh:"
                     f" compute all of it by --full-refresh {made.name}"
@@ -567,6 +575,10 @@ class _Refresh:
             if name in self._changed and self._sources.has_changes(name, position):
                 return f"{name} was changed by others, too"
         return None
+
+    def _is_defined_as(self, made: Compiled, record: Record) -> bool:
+        """Whether a layer's rows are defined as when it was refreshed the last time."""
+        return not self._definitions.changes(made, self._lakes[made.name], record)
 
     def _has_moved(self, name: str, position: int | None) -> bool:
         return name in self._changed or position is None or position < self._positions[name]
@@ -637,15 +649,15 @@ class _Refresh:
             taken,
             result.estimated,
             self._is_complete(made, state, result),
+            kept_next(state, made.defined),
         )
         self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
 
-    @staticmethod
-    def _is_complete(made: Compiled, state: LayerState, result: LayerResult) -> bool:
+    def _is_complete(self, made: Compiled, state: LayerState, result: LayerResult) -> bool:
         """Whether each row of a layer is its query's answer, after a refresh."""
         if result.how == "full" or state.record is None:
             return True
-        return state.record.complete and state.record.definition == made.definition
+        return state.record.complete and self._is_defined_as(made, state.record)
 
 
 def _may_rewrite(made: Compiled, full: Collection[str]) -> bool:

@@ -72,6 +72,13 @@ class SparkEngine:
             raise BadQuery(answer["refused"])
         return answer
 
+    def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+        """Whether two requests that can be read have the same rows, by Spark's canonical forms of their plans."""
+        try:
+            return bool(self._plans.same(json.dumps(before), json.dumps(now)))
+        except self.errors:  # it can't be said
+            return False
+
     # --- tables -----------------------------------------------------------------------------------------------
 
     def columns(self, schema: Schema) -> Mapping[str, str]:
