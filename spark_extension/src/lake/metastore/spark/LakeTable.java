@@ -144,23 +144,21 @@ final class LakeTable
 
     /** The table that has the name now, to be read as of {@code point}. */
     static Origin find(Metastore metastore, TableIdentifier name, ReadPoint point) {
-        ReadMoment moment = point.isLatest() ? ReadMoment.ofStatement() : null;
         long id = 0;
+        long completed = 0;
         try {
             Metastore.Answer position =
                     (Metastore.Answer)
                             metastore.call("lake_timeline_position", reference(LakeCatalog.undecorated(name), 0));
             id = position.number(8, 0);
-            if (moment != null) {
-                moment.include(position.number(4, 0));
-            }
+            completed = position.number(4, 0);
         } catch (Metastore.Refused refused) {
             // Who may not read the table may still describe, alter or drop it: reads are refused when they begin.
             LOG.debug("the rows of {} can't be read: {}", name, refused.getMessage());
         } catch (Metastore.NoAnswer missing) {
             throw Errors.analysis(missing.getMessage());
         }
-        return new Origin(point, moment, id);
+        return new Origin(point, point.isLatest() ? ReadMoment.ofStatement(id, completed) : null, id);
     }
 
     /** Whether a table has completed instants. False for one that the metastore doesn't know. Raises an AnalysisException. */

@@ -1,37 +1,58 @@
 package lake.metastore.spark;
 
 import java.lang.ref.WeakReference;
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 
 /**
  * The moment as of which a statement reads its tables: the last completion of any of them when the statement was
- * analysed. So tables that were written together are seen together.
+ * analysed. So tables that were written together are seen together. Behind a front of several metastores there is one for
+ * the tables of each, since none knows the moments of another.
  */
 final class ReadMoment {
-    /** The one of the statement that a thread analyses, by an object that Spark has for each analysis. */
-    private static final ThreadLocal<ReadMoment> LATEST = new ThreadLocal<>();
+    /** The one of the statement that a thread analyses. */
+    private static final ThreadLocal<Statement> LATEST = new ThreadLocal<>();
 
-    private final WeakReference<Object> statement;
+    /** Above these bits a front puts the number of the metastore that has given a table its id. */
+    private static final int BITS_OF_ID = 48;
+
     private long moment;
     private boolean isFixed;
 
-    private ReadMoment(Object statement) {
-        this.statement = new WeakReference<>(statement);
-    }
+    /** The moments of a statement, by the numbers of metastores, and the object that Spark has for its analysis. */
+    private static final class Statement {
+        private final WeakReference<Object> analysis;
+        private final Map<Long, ReadMoment> moments = new HashMap<>();
 
-    /** That of the statement which is being analysed, as long as nothing has been read. */
-    static ReadMoment ofStatement() {
-        Object statement = AnalysisContext.get().relationCache();
-        ReadMoment latest = LATEST.get();
-        if (latest == null || latest.statement.get() != statement || latest.isFixed()) {
-            latest = new ReadMoment(statement);
-            LATEST.set(latest);
+        private Statement(Object analysis) {
+            this.analysis = new WeakReference<>(analysis);
         }
-        return latest;
+
+        private boolean isRead() {
+            return moments.values().stream().anyMatch(ReadMoment::isFixed);
+        }
     }
 
-    /** One more table, whose last completion was at {@code moment}. */
-    synchronized void include(long moment) {
+    /**
+     * That of the statement which is being analysed, as long as nothing has been read, for one more table.
+     *
+     * @param table the table's id, 0 if it isn't known
+     * @param moment of the table's last completion
+     */
+    static ReadMoment ofStatement(long table, long moment) {
+        Object analysis = AnalysisContext.get().relationCache();
+        Statement statement = LATEST.get();
+        if (statement == null || statement.analysis.get() != analysis || statement.isRead()) {
+            statement = new Statement(analysis);
+            LATEST.set(statement);
+        }
+        ReadMoment found = statement.moments.computeIfAbsent(table >>> BITS_OF_ID, number -> new ReadMoment());
+        found.include(moment);
+        return found;
+    }
+
+    private synchronized void include(long moment) {
         this.moment = Math.max(this.moment, moment);
     }
 
@@ -41,7 +62,7 @@ final class ReadMoment {
         return moment;
     }
 
-    /** Whether it is earlier than another. */
+    /** Whether it is earlier than another one of the same metastore. */
     boolean isBefore(ReadMoment other) {
         return value() < other.value();
     }
