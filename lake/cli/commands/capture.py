@@ -119,6 +119,20 @@ def _slot_of(slot: str | None, into: str) -> str:
     metavar="FILE",
     help="A schema-changes.yml: warn of changes of tables that it holds.",
 )
+@click.option(
+    "--held-hours",
+    type=click.FloatRange(0),
+    default=72.0,
+    show_default=True,
+    help="Warn again of a change that is held for longer.",
+)
+@click.option(
+    "--held-bytes",
+    type=click.IntRange(0),
+    default=10 << 30,
+    show_default=True,
+    help="Warn again once more than this is captured of its table.",
+)
 @json_option
 def run(
     source: str,
@@ -137,6 +151,8 @@ def run(
     alarm_bytes: int,
     metrics_port: int | None,
     policy: Path | None,
+    held_hours: float,
+    held_bytes: int,
     as_json: bool,
 ) -> None:
     """Capture the rows that are there, and every change.
@@ -180,7 +196,7 @@ def run(
         running = make(client)
         _report(running)
         if policy is not None:
-            _watch(running, client, into, policy)
+            _watch(running, client, into, policy, held_hours, held_bytes)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         for number in handlers:
             signal.signal(number, lambda *_: running.stop())
@@ -197,19 +213,28 @@ def run(
         raise UserError(trouble)
 
 
-def _watch(running: "Runner[Any, Any]", client: "LakeClient", into: str, policy: Path) -> None:
-    """Lets a capture warn of held changes, first of those that there are. Raises UserError."""
+def _watch(running: "Runner[Any, Any]", client: "LakeClient", into: str, policy: Path, hours: float, size: int) -> None:
+    """Lets a capture warn of held changes, first of those that there are, and of those that are held beyond bounds.
+
+    Raises UserError.
+    """
     rules = policy_of(policy)
     from lake.capture.any_state import any_state
     from lake.capture.raw_table import RawTable
-    from lake.capture.schema_changes.watch import Watch
+    from lake.capture.schema_changes.watch import Bounds, Watch
     from lake.protocol.hive import NoSuchObjectException
 
-    watch = Watch(client.table(into), rules)
+    watch = Watch(client.table(into), rules, Bounds(hours, size))
+    report = running.on_commit
+
+    def look(state: "AnyState") -> None:
+        report(state)
+        watch.remind()
+
     with suppress(NoSuchObjectException):  # the capture makes the table
         state = RawTable(client, into).latest(any_state, even_undone=True)
         watch.look(state.tables if state is not None else ())
-    running.on_defined = watch.look
+    running.on_defined, running.on_commit = watch.look, look
 
 
 def _unreadable(troubles: Mapping[str, str]) -> str | None:
