@@ -152,6 +152,7 @@ class _Session(DatabaseSession[Options, State]):
 
     def run(self, *, once: bool) -> None:
         self._snapshots.find_tables()
+        self._snapshots.order(self._ordered())
         with self._source.stream(self._options.slot, self._options.publication) as stream:
             self._stream = stream
             self._capture.pause("streaming")
@@ -243,6 +244,7 @@ class _Session(DatabaseSession[Options, State]):
         self._looked = time.monotonic()
         self._check_publication(self._source.check(self._options.publication))
         self._snapshots.find_tables()
+        self._snapshots.order(self._ordered())
         if self._batch is None and self.state.is_snapshot_done:
             self._commit()  # what has been found out about the tables
         slot = self._source.slot(self._options.slot)

@@ -469,6 +469,41 @@ def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json:
         click.echo(f"{name} is dropped" if dropped else f"there was no slot {name}", err=True)
 
 
+@capture.command("read-again")
+@_into_option
+@uri_option
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    required=True,
+    metavar="SCHEMA.TABLE",
+    help="The table; several by repeating it.",
+)
+def read_again(into: str, uri: str, tables: tuple[str, ...]) -> None:
+    """Let a capture read all rows of a table again.
+
+    For rows that were changed without the source's log. The capture that runs begins within ten seconds, and one that
+    doesn't run when it starts. Typed tables stay as they were until all rows are read. Not for Debezium's messages.
+
+    \b
+    Example:
+      metastore capture read-again --into raw.shop --table public.orders
+    """
+    from lake.capture.debezium.state import DebeziumState
+    from lake.capture.rereads import order
+    from lake.tables.lake import LakeClient
+
+    state = _state(uri, into)
+    if isinstance(state, DebeziumState):
+        raise UserError("rows come by Debezium's messages: let its connector send them again")
+    if unknown := [each for each in tables if each not in state.tables]:
+        raise UserError(f"{into} has no table {unknown[0]}")
+    with LakeClient(uri) as client:
+        order(client.table(into), tables)
+    click.echo(f"{counted(len(tables), 'table')} will be read again", err=True)
+
+
 @capture.command()
 @_into_option
 @uri_option
