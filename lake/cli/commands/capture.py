@@ -423,7 +423,7 @@ def _slot_status(source: str, state: "State", alarm_bytes: int, found: dict[str,
 
     with open_source(source) as opened:
         slot = opened.slot(state.slot)
-        limit = opened.retention_limit()
+        limit, token = opened.retention_limit(), opened.token()
     if slot is None:
         return f"the source has no slot {state.slot} any more: start again with --new-snapshot"
     found |= {
@@ -433,6 +433,7 @@ def _slot_status(source: str, state: "State", alarm_bytes: int, found: dict[str,
         "retained_bytes": slot.retained,
         "safe_bytes": slot.safe,
         "retention_limit_mb": None if limit < 0 else limit,
+        "event_trigger": token is not None,
     }
     if slot.status == "lost":
         return f"the source has dropped the log that {state.slot} needs: start again with --new-snapshot"
@@ -502,6 +503,50 @@ def read_again(into: str, uri: str, tables: tuple[str, ...]) -> None:
     with LakeClient(uri) as client:
         order(client.table(into), tables)
     click.echo(f"{counted(len(tables), 'table')} will be read again", err=True)
+
+
+@capture.command()
+@click.argument("source")
+@click.option("--role", metavar="NAME", help="The capture's user, if it isn't a superuser.")
+def prepare(source: str, role: str | None) -> None:
+    """Let a Postgres write changes of tables into its log.
+
+    An event trigger, which a superuser may install, writes each ALTER TABLE and ALTER TYPE into the log, in order with
+    the rows: its text, and the numbers of the table's columns. So a capture that is behind, too, tells a renamed column
+    from another one. A statement never fails for it. May be repeated.
+
+    \b
+    Example:
+      metastore capture prepare postgresql://postgres@db.example/shop --role capture
+    """
+    from lake.capture.postgres.source import open_source
+
+    with open_source(_postgres(source)) as opened:
+        opened.prepare(role)
+    click.echo("changes of tables are written into the log from now on", err=True)
+
+
+@capture.command()
+@click.argument("source")
+def unprepare(source: str) -> None:
+    """Remove what `prepare` has installed in a Postgres.
+
+    \b
+    Example:
+      metastore capture unprepare postgresql://postgres@db.example/shop
+    """
+    from lake.capture.postgres.source import open_source
+
+    with open_source(_postgres(source)) as opened:
+        opened.unprepare()
+    click.echo("the event trigger is removed", err=True)
+
+
+def _postgres(source: str) -> str:
+    """The URL of a Postgres. Raises UserError for other sources, whose logs have their statements anyway."""
+    if source.partition("://")[0] not in ("postgresql", "postgres"):
+        raise UserError("only Postgres is prepared: give postgresql://USER@HOST/DATABASE")
+    return source
 
 
 @capture.command()
