@@ -13,3 +13,8 @@ REREADS = Counter("capture_tables_read_again", "Tables that are read again, sinc
 HELD_CHANGES = Gauge(
     "capture_held_schema_changes", "Changes of a table's definition that wait for a decision.", ["table"]
 )
+HELD_SINCE = Gauge(
+    "capture_held_since_timestamp_seconds",
+    "When the first of a table's changes was made that waits for a decision; 0 if none does.",
+    ["table"],
+)

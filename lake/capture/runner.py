@@ -12,6 +12,7 @@ from thrift.Thrift import TException
 from lake.capture import metrics
 from lake.capture.errors import CaptureError
 from lake.capture.raw_table import Batch, RawTable, Row
+from lake.capture.rereads import ordered
 from lake.capture.results import Result
 from lake.capture.retries import Retries, passes
 from lake.capture.schemas import READ_AGAIN
@@ -199,6 +200,14 @@ class DatabaseSession(Session[OptionsT, DatabaseStateT]):
 
     def _completed(self) -> None:
         self._written = self.state.copy()
+
+    def _ordered(self) -> dict[str, int]:
+        """The tables that somebody wants to be read again, with their orders, and that aren't by now."""
+        return {
+            name: at
+            for name, at in ordered(self._raw.lake).items()
+            if name in self.state.tables and at > self.state.orders.get(name, 0)
+        }
 
     def _begin_epoch(
         self,

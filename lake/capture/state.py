@@ -71,11 +71,18 @@ class DatabaseState(CaptureState):
 
     tables: dict[str, "TableProgress"]
     troubles: dict[str, str]
+    orders: dict[str, int]
+    """The latest order to read each table again that was carried out, as of `rereads.ordered`."""
 
     @property
     def kept(self) -> tuple[object, ...]:
         """What is written soon once it has changed, even without rows."""
-        return self.tables, self.troubles
+        return self.tables, self.troubles, self.orders
+
+    @staticmethod
+    def without_orders(sent: dict[str, Any]) -> dict[str, Any]:
+        """The fields as they are sent: without orders if there are none, since earlier versions don't know them."""
+        return sent if sent["orders"] else {name: value for name, value in sent.items() if name != "orders"}
 
     @abstractmethod
     def copy(self) -> Self:

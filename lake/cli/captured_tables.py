@@ -1,13 +1,17 @@
-"""What the captured tables of a project are defined by at the moment."""
+"""What the captured tables of a project are defined by at the moment, and which layers a change of them concerns."""
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lake.cli.commands.schema_changes import policy_of
 from lake.layers.definitions.model import CapturedTable
 from lake.layers.errors import BadDefinition
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeClient
+
+if TYPE_CHECKING:
+    from lake.capture.schema_changes.model import SchemaChange
 
 
 def definitions_of(client: LakeClient, directory: Path) -> Callable[[CapturedTable], str]:
@@ -32,3 +36,32 @@ def definitions_of(client: LakeClient, directory: Path) -> Callable[[CapturedTab
             raise BadDefinition(captured.place, str(error)) from None
 
     return defined
+
+
+def layers_concerned(directory: Path, raw: str) -> "Callable[[SchemaChange], list[str]]":
+    """A function that says which layers of a project a change of a table in a raw table concerns, by their texts.
+
+    Those that name the column that changes, or take all columns. Only captured tables of the project are known. Raises
+    BadDefinition.
+    """
+    from lake.capture.schema_changes.model import Kind
+    from lake.layers.compiler.graph import graph_of
+    from lake.layers.compiler.named_columns import layers_naming
+    from lake.layers.definitions.projects import read_project, with_captured
+
+    project = read_project(directory)
+    graph = graph_of(with_captured(project, lambda _: ""))
+    made: dict[str, list[str]] = {}
+    for each in project.definitions.captured:
+        if each.raw.lower() == raw.lower():
+            name = f"{project.database}.{each.name}".lower()
+            made.setdefault(each.table, []).extend((name, f"{name}_changes", f"{name}_misfits"))
+    harmless = {Kind.MOVE, Kind.ROWS, Kind.PARTITIONS, Kind.TRUNCATE, Kind.LABELS, Kind.NULLABILITY}
+
+    def concerned(change: "SchemaChange") -> list[str]:
+        column = change.difference.old or change.difference.new
+        if change.difference.kind in harmless:
+            return []
+        return layers_naming(graph, made.get(change.table, ()), None if column is None else (column.name,))
+
+    return concerned

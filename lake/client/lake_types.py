@@ -230,7 +230,8 @@ class Completion:
     lie from now on. `replaced_where`: the condition by which these were chosen, '' for all partitions; a change since
     of another one for which it holds is a conflict. `columns` are the table's from now on, without its keys,
     `schema_properties` those of its properties in which Spark keeps the same (`spark.sql.sources.schema` and those that
-    begin so). `event_times` is the smallest event time of what was written, by source. `conditional`: what was read of
+    begin so), and the `primary-key` of a keyed table all of whose files are replaced. `event_times` is the smallest
+    event time of what was written, by source. `conditional`: what was read of
     a keyed table is a condition, so that log files conflict with those that others added since. `published`: of a
     publish, the partitions whose directory in the instant's is Hive's from now on. `batch`: what was written is this
     batch of a stream; if it is part of the table already, the instant is aborted. `changelog`: files with all rows of a

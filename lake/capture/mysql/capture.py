@@ -132,6 +132,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
     def run(self, *, once: bool) -> None:
         self._is_once = once
         self._find_tables()
+        self._take_orders()
         self._look_at_references()
         self._log = Log(self._source, self.state.position, self._parents)
         self._capture.pause("streaming")
@@ -418,6 +419,15 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         for name in sorted(missing.difference(found, self._unreadable)):
             self._note_trouble(name, _MISSING)
 
+    def _take_orders(self) -> None:
+        """Begins to read tables again that somebody wants to be."""
+        orders = {name: at for name, at in self._ordered().items() if name not in self.state.dropped}
+        if orders:
+            # The log may end where they were read before, and their rows rank there: these rank behind by the epoch.
+            self.state.epoch += 1
+            self._read_again(orders, "somebody has asked for it")
+            self.state.orders |= orders
+
     def _look_at_references(self) -> None:
         """Looks for foreign keys by which rows change without being in the log."""
         found = self._source.references()
@@ -569,6 +579,7 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         self._looked = time.monotonic()
         self._tried.clear()
         self._find_tables()
+        self._take_orders()
         self._alarm()
         metrics.TROUBLED_TABLES.set(len(self.state.troubles))
         if self._batch is None and self.state.troubles != self._written.troubles:

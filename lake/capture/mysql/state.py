@@ -13,10 +13,10 @@ class MysqlState(DatabaseState):
     """A capture after one of its instants.
 
     `server`: the source's server_id. `position`: what is before it in the log is written. `gtid`: of the last
-    transaction before it; empty if there was none yet. `epoch` grows with each snapshot of all tables anew, `batch` is
-    the number of the instant. `dropped`: tables that are made again when they come again. `troubles`: why a table's
-    rows can't be read, by table. `cascading`: tables with a foreign key by which their rows may have changed without
-    being in the log.
+    transaction before it; empty if there was none yet. `epoch` grows with each snapshot of all tables anew, and with
+    orders to read some again; `batch` is the number of the instant. `dropped`: tables that are made again when they
+    come again. `troubles`: why a table's rows can't be read, by table. `cascading`: tables with a foreign key by which
+    their rows may have changed without being in the log.
     """
 
     kind: ClassVar[str] = "mysql"
@@ -30,6 +30,7 @@ class MysqlState(DatabaseState):
     dropped: set[str] = field(default_factory=set)
     troubles: dict[str, str] = field(default_factory=dict)
     cascading: set[str] = field(default_factory=set)
+    orders: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_snapshot_done(self) -> bool:
@@ -48,11 +49,12 @@ class MysqlState(DatabaseState):
             dropped=set(self.dropped),
             troubles=dict(self.troubles),
             cascading=set(self.cascading),
+            orders=dict(self.orders),
         )
 
     def sent(self) -> dict[str, Any]:
         sets = {"dropped": sorted(self.dropped), "cascading": sorted(self.cascading)}
-        return {**dataclasses.asdict(self), **sets}
+        return self.without_orders({**dataclasses.asdict(self), **sets})
 
     @classmethod
     def received(cls, sent: dict[str, Any]) -> Self:

@@ -62,6 +62,7 @@ class _Session(DatabaseSession[Options, State]):
             raise
         self._written = self.state.copy()
         self._changes = Changes(self.state, self._add, self._found, lambda columns: self._source.type_names([*columns]))
+        self._changes.token = self._source.token()
         self._snapshots = Snapshots(
             self._source,
             self.state,
@@ -152,6 +153,7 @@ class _Session(DatabaseSession[Options, State]):
 
     def run(self, *, once: bool) -> None:
         self._snapshots.find_tables()
+        self._snapshots.order(self._ordered())
         with self._source.stream(self._options.slot, self._options.publication) as stream:
             self._stream = stream
             self._capture.pause("streaming")
@@ -242,7 +244,9 @@ class _Session(DatabaseSession[Options, State]):
         """Looks at the lag of the slot, and for new tables. Raises CaptureError if the publication is gone."""
         self._looked = time.monotonic()
         self._check_publication(self._source.check(self._options.publication))
+        self._changes.token = self._source.token()
         self._snapshots.find_tables()
+        self._snapshots.order(self._ordered())
         if self._batch is None and self.state.is_snapshot_done:
             self._commit()  # what has been found out about the tables
         slot = self._source.slot(self._options.slot)

@@ -21,11 +21,20 @@ from lake.capture.postgres.pgoutput import (
     Values,
 )
 from lake.capture.postgres.positions import SnapshotOfTransactions
+from lake.capture.postgres.preparation import PREFIX, SaidChange
 from lake.capture.postgres.source import MESSAGE_PREFIX, SourceTable
 from lake.capture.postgres.state import State
 from lake.capture.postgres.values import RowEncoder, lake_type, may_be_unchanged, values_of
 from lake.capture.raw_table import Row
-from lake.capture.schemas import EMPTIED, INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.schemas import (
+    EMPTIED,
+    INCOMPLETE,
+    READ_AGAIN,
+    DescribedColumn,
+    Schema,
+    schema_of,
+    text_of_statement,
+)
 from lake.capture.state import Phase, TableProgress
 
 Key = tuple[str, ...]
@@ -90,6 +99,8 @@ class Changes:
         type_names: Callable[[Iterable[Column]], list[str]],
     ) -> None:
         """`found`: a table as it is now in the source, by its oid. `state` is changed as the rows are added."""
+        self.token: int | None = None
+        """What messages of the source's event trigger bear; None if there is none."""
         self.state = state
         self.add = add
         self._found = found
@@ -126,6 +137,8 @@ class Changes:
                 self._truncate(message)
             case Message(prefix, content) if prefix == MESSAGE_PREFIX:
                 self._marks.append(content.decode())
+            case Message(prefix, content) if prefix == PREFIX:
+                self._said(SaidChange.parse(content))
         return None
 
     def key_columns(self, oid: int) -> tuple[str, ...] | None:
@@ -336,6 +349,16 @@ class Changes:
             )
             for each, name in zip(columns, self._type_names(columns), strict=True)
         )
+
+    def _said(self, change: SaidChange | None) -> None:
+        """Writes down what the source's event trigger says of tables. What others write as messages doesn't count."""
+        if change is None or self._open is None or self.token is None or change.token != self.token:
+            return
+        by_oid = {each.oid: name for name, each in self.state.tables.items()}
+        for table in change.tables:
+            name = by_oid.get(table.oid)
+            if name is not None and self._counts(name):
+                self._emit(name, "statement", None, text_of_statement(change.statement, columns=table.columns))
 
     def _commit(self, commit: Commit) -> Commitment:
         transaction, self._open = self._open, None

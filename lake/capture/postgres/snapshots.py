@@ -9,7 +9,7 @@ hasn't seen.
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import psycopg2
@@ -93,6 +93,7 @@ class Snapshots:
         self._keep_alive = keep_alive
         self._pending: _Pending | _Another | None = None
         self._others: dict[str, SourceTable] = {}
+        self._orders: dict[str, int] = {}
         self._tried: set[str] = set()  # tables that couldn't be read since the last look
         state.troubles.clear()
 
@@ -132,15 +133,29 @@ class Snapshots:
                     self._state.advance(name, membership=_LEFT_OUT)
         metrics.TROUBLED_TABLES.set(len(self._state.troubles))
 
+    def order(self, orders: Mapping[str, int]) -> None:
+        """Lets tables be read again that somebody wants to be. `orders`: as of the state, which notes them when that
+        begins. Those that the publication doesn't have wait."""
+        self._orders = dict(orders)
+        if orders:
+            found = {each.name: each for each in self._source.tables(self._state.publication)}
+            self._others |= {each: found[each] for each in orders if each in found}
+
+    def _why_again(self, name: str, found: SourceTable) -> str | None:
+        """Why a table is read from the start; None if it isn't to be."""
+        known = self._state.tables.get(name)
+        if known is None:
+            return None
+        return "somebody has asked for it" if name in self._orders else _why_another(known, found)
+
     def advance(self) -> None:
         """Reads the next chunk, unless one is pending or nothing is left to read. Raises psycopg2.Error."""
         if self._pending is not None:
             return
         if self._others:
             name, found = self._others.popitem()
-            known = self._state.tables.get(name)
-            if known is not None and _why_another(known, found) is not None:
-                self._pending = _Another(_mark(), name, known.oid, found)
+            if self._why_again(name, found) is not None:
+                self._pending = _Another(_mark(), name, self._state.tables[name].oid, found)
                 self._source.mark(self._pending.mark)
                 return
         for name, progress in [*self._state.tables.items()]:
@@ -273,8 +288,11 @@ class Snapshots:
 
     def _replace(self, pending: _Another, commitment: Commitment) -> bool:
         progress = self._state.tables.get(pending.name)
-        if progress is None or progress.oid != pending.known or _why_another(progress, pending.found) is None:
+        is_same = progress is not None and progress.oid == pending.known
+        if not is_same or self._why_again(pending.name, pending.found) is None:
             return False  # the log has said so before the mark
+        if (at := self._orders.pop(pending.name, None)) is not None:
+            self._state.orders[pending.name] = at
         self._begin_again(pending.found, commitment)
         return True
 

@@ -1,4 +1,5 @@
-"""A Postgres whose changes are captured: its catalog, its slot, chunks of its tables. All SQL of capture is here."""
+"""A Postgres whose changes are captured: its catalog, its slot, chunks of its tables. All SQL of capture is here,
+but for the event trigger's."""
 
 import logging
 import re
@@ -17,6 +18,7 @@ from lake.capture.errors import CaptureError, SlotLost
 from lake.capture.postgres.layouts import CatalogTable, catalog_table
 from lake.capture.postgres.pgoutput import Column
 from lake.capture.postgres.positions import SnapshotOfTransactions, parse_lsn
+from lake.capture.postgres.preparation import SCHEMA, UNPREPARE, statements_to_prepare
 from lake.capture.postgres.replication import Stream
 from lake.capture.postgres.values import SESSION_SETTINGS
 from lake.protocol.connection.closing import Closing
@@ -251,6 +253,44 @@ class Source(Closing):
         """Writes a message into the log, in a transaction of its own. It comes by the stream after all that committed
         before this call."""
         self._rows("SELECT pg_logical_emit_message(true, %s, %s)", MESSAGE_PREFIX, content)
+
+    # --- what its event trigger says --------------------------------------------------------------------------
+
+    def token(self) -> int | None:
+        """What messages of the event trigger bear; None if the source isn't prepared, or the user may not read it."""
+        query = (
+            "SELECT CASE WHEN has_schema_privilege(n.oid, 'USAGE') THEN has_sequence_privilege(c.oid, 'SELECT') END"
+            " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE n.nspname = %s AND c.relname = 'token' AND c.relkind = 'S'"
+        )
+        if self._rows(query, SCHEMA) != [(True,)]:
+            return None
+        try:
+            [(found,)] = self._rows(f"SELECT last_value FROM {SCHEMA}.token")
+        except (psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege):
+            return None  # it was removed just now
+        return int(found)
+
+    def prepare(self, role: str | None) -> None:
+        """Installs the event trigger, whose token `role` may read. Raises CaptureError for who may not."""
+        self._run_together(statements_to_prepare(role))
+
+    def unprepare(self) -> None:
+        """Removes the event trigger. Raises CaptureError for who may not."""
+        self._run_together([sql.SQL(each) for each in UNPREPARE])
+
+    def _run_together(self, statements: Sequence[sql.Composable]) -> None:
+        connection = self._connect()
+        try:
+            with connection, connection.cursor() as cursor:
+                for each in statements:
+                    cursor.execute(each)
+        except psycopg2.errors.InsufficientPrivilege as error:
+            raise CaptureError(f"{said(error)}: event triggers are a superuser's") from None
+        except psycopg2.ProgrammingError as error:
+            raise CaptureError(f"the source: {said(error)}") from None
+        finally:
+            connection.close()
 
     # --- the slot ---------------------------------------------------------------------------------------------
 

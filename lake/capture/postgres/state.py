@@ -29,6 +29,7 @@ class State(DatabaseState):
     rereads: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
     publication_oid: int = 0
     troubles: dict[str, str] = field(default_factory=dict)
+    orders: dict[str, int] = field(default_factory=dict)
 
     @property
     def stream(self) -> str:
@@ -46,11 +47,17 @@ class State(DatabaseState):
 
     def copy(self) -> Self:
         rereads = {name: set(keys) for name, keys in self.rereads.items()}
-        return dataclasses.replace(self, tables=dict(self.tables), rereads=rereads, troubles=dict(self.troubles))
+        return dataclasses.replace(
+            self,
+            tables=dict(self.tables),
+            rereads=rereads,
+            troubles=dict(self.troubles),
+            orders=dict(self.orders),
+        )
 
     def sent(self) -> dict[str, Any]:
         rereads = {name: sorted(keys) for name, keys in self.rereads.items() if keys}
-        return {**dataclasses.asdict(self), "rereads": rereads}
+        return self.without_orders({**dataclasses.asdict(self), "rereads": rereads})
 
     @classmethod
     def received(cls, sent: dict[str, Any]) -> Self:

@@ -96,11 +96,12 @@ def _of_table(
         yield Difference(Kind.MOVE, f"the order of columns is {', '.join(each.name for each in new)}")
 
 
+_RENAMED_LABEL = r"\bRENAME\s+VALUE\b"
 _SAID = (
     (Kind.PARTITIONS, r"\b(?:EXCHANGE|DROP|TRUNCATE|CONVERT|IMPORT|DISCARD)\s+(?:PARTITION|TABLESPACE)\b"),
     (Kind.PARTITIONS, r"\b(?:ATTACH|DETACH)\s+PARTITION\b"),
     (Kind.RENAME_TABLE, r"^\s*RENAME\s+TABLE\b|\bRENAME\s+(?:TO|AS)\b"),
-    (Kind.LABELS, r"\b(?:ENUM|SET)\s*\("),
+    (Kind.LABELS, rf"\b(?:ENUM|SET)\s*\(|{_RENAMED_LABEL}"),
     (Kind.CHARSET, r"\b(?:CHARACTER\s+SET|CHARSET|COLLATE)\b"),
     (Kind.NULLABILITY, r"\bMODIFY\b.*\bNULL\b"),
 )
@@ -116,6 +117,13 @@ def _of_rows(cause: Cause) -> Iterator[Difference]:
             return
     if cause.is_read_again:
         yield Difference(Kind.ROWS, "rows changed of which the log has nothing")
+
+
+def may_change_rows(statement: str) -> bool:
+    """Whether a statement of Postgres's that leaves a table's columns as they were may have changed its rows."""
+    forms = [form for kind, form in _SAID if kind is Kind.PARTITIONS]
+    forms += [_RENAMED_LABEL, r"\bALTER\b.*\bTYPE\b", r"\bSET\s+(?:UN)?LOGGED\b", r"\bPRIMARY\s+KEY\b"]
+    return any(re.search(each, statement, re.IGNORECASE | re.DOTALL) for each in forms)
 
 
 def _type(column: Column) -> str:

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import fsspec
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lake.capture.raw_table import PARTITION
-from lake.capture.schema_changes.classify import Cause, differences
+from lake.capture.schema_changes.classify import Cause, differences, may_change_rows
 from lake.capture.schema_changes.model import Column, Difference, Kind, Position, SchemaChange
 from lake.capture.schemas import WHOLE_ORDINAL
 from lake.protocol.formats.partition_names import make_name
@@ -116,12 +116,24 @@ def _position(row: Mapping[str, Any]) -> Position:
     return Position(row["epoch"], row["commit_lsn"], row["ordinal"])
 
 
+_Told: TypeAlias = dict[str, tuple[int | None, str]]
+"""The columns of a table as a statement has left them: their numbers and types, by their names.
+
+Types are without schemas, which the source writes or leaves out as the session has it.
+"""
+
+
+def _told(columns: Iterable[tuple[int | None, str, str]]) -> _Told:
+    return {name: (number, kind.rpartition(".")[2]) for number, name, kind in columns}
+
+
 class _History:
     """Takes the rows of a table in order."""
 
     def __init__(self, table: str) -> None:
         self._table = table
         self._columns: list[Column] | None = None
+        self._told: _Told = {}
         self._epoch = 0
         self._forget()
 
@@ -145,6 +157,8 @@ class _History:
             return
         if row["op"] == "statement":
             said = json.loads(row["after"])
+            if "columns" in said and self._leaves_columns(said):
+                return
             self._statements.append((said["statement"], said.get("renamed", {})))
             self._tells_all = self._tells_all and "renamed" in said and _is_alteration(said["statement"])
         elif row["op"] == "hold":
@@ -157,8 +171,24 @@ class _History:
             return
         self._begun = self._begun or row
 
+    def _leaves_columns(self, said: Mapping[str, Any]) -> bool:
+        """Whether a statement for which the source says the columns has left them, and the rows, as they were."""
+        told = _told(said["columns"])
+        known = self._told or _told((each.number, each.name, each.source_type) for each in self._columns or ())
+        self._told = told
+        return told == known and not may_change_rows(said["statement"])
+
+    def _numbered(self, columns: list[Column]) -> list[Column]:
+        """Columns of which the `schema` row has no numbers, since the source had others by then, with those that the
+        source has said in order."""
+        if not all(each.name in self._told for each in columns):
+            self._told = {}  # not all that has changed was said
+        if not self._told or all(each.number is not None for each in columns):
+            return columns
+        return [dataclasses.replace(each, number=self._told[each.name][0]) for each in columns]
+
     def _described(self, row: Mapping[str, Any]) -> Iterator[SchemaChange]:
-        before, columns = self._columns, _columns(row["after"])
+        before, columns = self._columns, self._numbered(_columns(row["after"]))
         self._columns = columns
         if before is not None:
             cause = Cause(
@@ -184,7 +214,7 @@ class _History:
         return found
 
     def _change(self, row: Mapping[str, Any], difference: Difference) -> SchemaChange:
-        said = "; ".join(text for text, _ in self._statements) or None
+        said = "; ".join(dict.fromkeys(text for text, _ in self._statements)) or None
         if difference.kind is Kind.TRUNCATE:
             said = None
         since = row["committed_at"]

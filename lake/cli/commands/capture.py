@@ -119,6 +119,20 @@ def _slot_of(slot: str | None, into: str) -> str:
     metavar="FILE",
     help="A schema-changes.yml: warn of changes of tables that it holds.",
 )
+@click.option(
+    "--held-hours",
+    type=click.FloatRange(0),
+    default=72.0,
+    show_default=True,
+    help="Warn again of a change that is held for longer.",
+)
+@click.option(
+    "--held-bytes",
+    type=click.IntRange(0),
+    default=10 << 30,
+    show_default=True,
+    help="Warn again once more than this is captured of its table.",
+)
 @json_option
 def run(
     source: str,
@@ -137,6 +151,8 @@ def run(
     alarm_bytes: int,
     metrics_port: int | None,
     policy: Path | None,
+    held_hours: float,
+    held_bytes: int,
     as_json: bool,
 ) -> None:
     """Capture the rows that are there, and every change.
@@ -180,7 +196,7 @@ def run(
         running = make(client)
         _report(running)
         if policy is not None:
-            _watch(running, client, into, policy)
+            _watch(running, client, into, policy, held_hours, held_bytes)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         for number in handlers:
             signal.signal(number, lambda *_: running.stop())
@@ -197,19 +213,28 @@ def run(
         raise UserError(trouble)
 
 
-def _watch(running: "Runner[Any, Any]", client: "LakeClient", into: str, policy: Path) -> None:
-    """Lets a capture warn of held changes, first of those that there are. Raises UserError."""
+def _watch(running: "Runner[Any, Any]", client: "LakeClient", into: str, policy: Path, hours: float, size: int) -> None:
+    """Lets a capture warn of held changes, first of those that there are, and of those that are held beyond bounds.
+
+    Raises UserError.
+    """
     rules = policy_of(policy)
     from lake.capture.any_state import any_state
     from lake.capture.raw_table import RawTable
-    from lake.capture.schema_changes.watch import Watch
+    from lake.capture.schema_changes.watch import Bounds, Watch
     from lake.protocol.hive import NoSuchObjectException
 
-    watch = Watch(client.table(into), rules)
+    watch = Watch(client.table(into), rules, Bounds(hours, size))
+    report = running.on_commit
+
+    def look(state: "AnyState") -> None:
+        report(state)
+        watch.remind()
+
     with suppress(NoSuchObjectException):  # the capture makes the table
         state = RawTable(client, into).latest(any_state, even_undone=True)
         watch.look(state.tables if state is not None else ())
-    running.on_defined = watch.look
+    running.on_defined, running.on_commit = watch.look, look
 
 
 def _unreadable(troubles: Mapping[str, str]) -> str | None:
@@ -398,7 +423,7 @@ def _slot_status(source: str, state: "State", alarm_bytes: int, found: dict[str,
 
     with open_source(source) as opened:
         slot = opened.slot(state.slot)
-        limit = opened.retention_limit()
+        limit, token = opened.retention_limit(), opened.token()
     if slot is None:
         return f"the source has no slot {state.slot} any more: start again with --new-snapshot"
     found |= {
@@ -408,6 +433,7 @@ def _slot_status(source: str, state: "State", alarm_bytes: int, found: dict[str,
         "retained_bytes": slot.retained,
         "safe_bytes": slot.safe,
         "retention_limit_mb": None if limit < 0 else limit,
+        "event_trigger": token is not None,
     }
     if slot.status == "lost":
         return f"the source has dropped the log that {state.slot} needs: start again with --new-snapshot"
@@ -442,6 +468,85 @@ def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json:
         print_json({"slot": name, "dropped": dropped})
     else:
         click.echo(f"{name} is dropped" if dropped else f"there was no slot {name}", err=True)
+
+
+@capture.command("read-again")
+@_into_option
+@uri_option
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    required=True,
+    metavar="SCHEMA.TABLE",
+    help="The table; several by repeating it.",
+)
+def read_again(into: str, uri: str, tables: tuple[str, ...]) -> None:
+    """Let a capture read all rows of a table again.
+
+    For rows that were changed without the source's log. The capture that runs begins within ten seconds, and one that
+    doesn't run when it starts. Typed tables stay as they were until all rows are read. Not for Debezium's messages.
+
+    \b
+    Example:
+      metastore capture read-again --into raw.shop --table public.orders
+    """
+    from lake.capture.debezium.state import DebeziumState
+    from lake.capture.rereads import order
+    from lake.tables.lake import LakeClient
+
+    state = _state(uri, into)
+    if isinstance(state, DebeziumState):
+        raise UserError("rows come by Debezium's messages: let its connector send them again")
+    if unknown := [each for each in tables if each not in state.tables]:
+        raise UserError(f"{into} has no table {unknown[0]}")
+    with LakeClient(uri) as client:
+        order(client.table(into), tables)
+    click.echo(f"{counted(len(tables), 'table')} will be read again", err=True)
+
+
+@capture.command()
+@click.argument("source")
+@click.option("--role", metavar="NAME", help="The capture's user, if it isn't a superuser.")
+def prepare(source: str, role: str | None) -> None:
+    """Let a Postgres write changes of tables into its log.
+
+    An event trigger, which a superuser may install, writes each ALTER TABLE and ALTER TYPE into the log, in order with
+    the rows: its text, and the numbers of the table's columns. So a capture that is behind, too, tells a renamed column
+    from another one. A statement never fails for it. May be repeated.
+
+    \b
+    Example:
+      metastore capture prepare postgresql://postgres@db.example/shop --role capture
+    """
+    from lake.capture.postgres.source import open_source
+
+    with open_source(_postgres(source)) as opened:
+        opened.prepare(role)
+    click.echo("changes of tables are written into the log from now on", err=True)
+
+
+@capture.command()
+@click.argument("source")
+def unprepare(source: str) -> None:
+    """Remove what `prepare` has installed in a Postgres.
+
+    \b
+    Example:
+      metastore capture unprepare postgresql://postgres@db.example/shop
+    """
+    from lake.capture.postgres.source import open_source
+
+    with open_source(_postgres(source)) as opened:
+        opened.unprepare()
+    click.echo("the event trigger is removed", err=True)
+
+
+def _postgres(source: str) -> str:
+    """The URL of a Postgres. Raises UserError for other sources, whose logs have their statements anyway."""
+    if source.partition("://")[0] not in ("postgresql", "postgres"):
+        raise UserError("only Postgres is prepared: give postgresql://USER@HOST/DATABASE")
+    return source
 
 
 @capture.command()

@@ -1,7 +1,8 @@
 """`metastore schema-changes`: how captured tables have changed, and what is held."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +14,7 @@ from lake.protocol.errors import UserError
 
 if TYPE_CHECKING:
     from lake.capture.schema_changes.agreed import Decided
+    from lake.capture.schema_changes.model import SchemaChange
     from lake.capture.schema_changes.policy import Policy
     from lake.tables.lake import LakeClient
 
@@ -85,25 +87,60 @@ def _tables(client: "LakeClient", into: str, tables: tuple[str, ...]) -> list[st
 @uri_option
 @click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="These only. [default: all]")
 @policy_option
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Say which layers of this project have the column. [default: none]",
+)
 @click.option("--all", "shows_all", is_flag=True, help="Also those that are applied or ignored.")
 @json_option
 def list_changes(
-    into: str, uri: str, tables: tuple[str, ...], policy: Path | None, shows_all: bool, as_json: bool
+    into: str,
+    uri: str,
+    tables: tuple[str, ...],
+    policy: Path | None,
+    project: Path | None,
+    shows_all: bool,
+    as_json: bool,
 ) -> None:
     """List the changes of captured tables that are held.
+
+    With --project, the layers that name the column, or take it by `*`: their queries change together with the
+    approval, or they are rewritten by --full-refresh.
 
     \b
     Examples:
       metastore schema-changes list --into raw.shop
+      metastore schema-changes list --into raw.shop --project shop
       metastore schema-changes list --into raw.shop --policy shop/schema-changes.yml --all --json
     """
     rules = policy_of(policy)
-    found, known = changes_of_tables(uri, ".".join(table_parts(into)), tables, rules)
-    _print([each for each in found if shows_all or each.decision.action == "hold"], known, as_json=as_json)
+    name = ".".join(table_parts(into))
+    layers = None if project is None else _layers_concerned(project, name)
+    found, known = changes_of_tables(uri, name, tables, rules)
+    shown = [each for each in found if shows_all or each.decision.action == "hold"]
+    _print(shown, known, layers, as_json=as_json)
 
 
-def _print(found: "list[Decided]", policy: "Policy", *, as_json: bool) -> None:
-    listed = [
+def _layers_concerned(project: Path, into: str) -> "Callable[[SchemaChange], list[str]]":
+    """As of `layers_concerned`. Raises UserError if the packages for layers are missing."""
+    from lake.cli.captured_tables import layers_concerned
+
+    try:
+        return layers_concerned(project, into)
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore-client[pipeline]'") from None
+
+
+def _print(
+    found: "list[Decided]",
+    policy: "Policy",
+    layers: "Callable[[SchemaChange], list[str]] | None" = None,
+    *,
+    as_json: bool,
+) -> None:
+    listed: list[dict[str, Any]] = [
         {
             "table": change.table,
             "at": str(change.at),
@@ -114,6 +151,7 @@ def _print(found: "list[Decided]", policy: "Policy", *, as_json: bool) -> None:
             "action": decision.action.value,
             "why": decision.why,
             "statement": change.statement,
+            **({} if layers is None else {"layers": layers(change)}),
         }
         for change, decision in found
     ]
@@ -122,7 +160,10 @@ def _print(found: "list[Decided]", policy: "Policy", *, as_json: bool) -> None:
         return
     columns = ("table", "at", "since", "kind", "change", "action", "why", "amended")
     shown = [name for name in columns if name != "amended" or any(each["amended"] for each in listed)]
-    print_list("change", shown, [[each[name] for name in shown] for each in listed])
+    if layers is not None:
+        shown.append("layers")
+    rows = [[", ".join(each[name]) if name == "layers" else each[name] for name in shown] for each in listed]
+    print_list("change", shown, rows)
 
 
 @schema_changes.command()

@@ -83,8 +83,10 @@ class Engine(Analyser, Protocol):
     def replacing(self, rows: str, lake: LakeTable, position: int, *, whole: bool) -> Action:
         """The instant that replaces the partitions of a relation's rows, or the `whole` table, by these rows."""
 
-    def rewriting(self, rows: str, lake: LakeTable, position: int) -> Action:
-        """The instant that replaces a whole table that was read at a position, with its columns, by a relation."""
+    def rewriting(self, rows: str, lake: LakeTable, position: int, key: Sequence[str]) -> Action:
+        """The instant that replaces a whole table that was read at a position, with its columns, by a relation.
+
+        `key`: the table's primary key from then on."""
 
     def deliver(self, sink: Sink, lake: LakeTable, position: int, columns: Sequence[str]) -> None:
         """Gives a sink the rows that the instant at a position inserted or updated, as batch of that number.

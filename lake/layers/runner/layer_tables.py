@@ -29,13 +29,15 @@ class Fit(Enum):
     FITS = 2
     """It may lack columns, which can be added."""
     OTHER_COLUMNS = 3
-    """It has columns that the definition doesn't have, or has as another type: all of it has to be rewritten."""
+    """It has columns that the definition doesn't have, or has as another type, or another key: all of it has to be
+    rewritten."""
 
 
 def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> Fit:
     """How a layer's table fits. Raises BadDefinition if it isn't what the definition says.
 
-    `may_rewrite`: it may have other columns, unless readers of single rows or partitions would be misled by that.
+    `may_rewrite`: it may have other columns, and another key of columns that one can see, unless readers of single rows
+    or partitions would be misled by that.
     """
     try:
         schema = lake.schema()
@@ -44,31 +46,33 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
     place, name = made.node.place, made.name
     check_owner(schema, made, project)
     there = engine.columns(schema)
-    kept = {name: made.types.get(name) for name in there}
-    key = schema.properties.get(PRIMARY_KEY, "")
+    key, wanted = schema.properties.get(PRIMARY_KEY, ""), made.properties[PRIMARY_KEY]
     partitions = tuple(each.name.lower() for each in schema.keys)
-    fits = kept == {**there}
-    may_rewrite = may_rewrite and not made.node.waits_for_sources and made.node.sink is None
-    if not fits and not may_rewrite:
+    has_columns = {name: made.types.get(name) for name in there} == {**there}
+    can_rewrite = not made.node.waits_for_sources and made.node.sink is None
+    if not has_columns and not (can_rewrite and may_rewrite):
         raise BadDefinition(
             place,
             f"{name} has other columns now ({_difference(there, made.types)}): DROP TABLE {name}, and run again, or"
             f" rewrite it with --full-refresh {name}",
         )
-    for what, before, now in (
-        ("keyed", key, made.properties[PRIMARY_KEY]),
-        ("partitioned", ",".join(partitions), ",".join(made.node.partitions)),
+    # What keys that nobody sees are made of is another property, which no completion changes.
+    can_rewrite = can_rewrite and bool(key) and made.row_keys is None and ROW_KEYS not in schema.properties
+    for what, before, now, can in (
+        ("partitioned", ",".join(partitions), ",".join(made.node.partitions), False),
+        ("keyed", key, wanted, can_rewrite),
     ):
-        if before != now:
+        if before != now and not (can and may_rewrite):
             was = f"{name} was {what} by {before or 'nothing'}, and is by {now or 'nothing'} now"
-            raise BadDefinition(place, f"{was}: DROP TABLE {name}, and run again")
+            other = f", or rewrite it with --full-refresh {name}" if can else ""
+            raise BadDefinition(place, f"{was}: DROP TABLE {name}, and run again{other}")
     if made.node.waits_for_sources and schema.properties.get(COMMIT_MODE, "").lower() != CommitMode.MANUAL:
         raise BadDefinition(
             place,
             f"partitions of {name} were ready as they came: ALTER TABLE {name} SET TBLPROPERTIES ('{COMMIT_MODE}' ="
             " 'manual'), and run again",
         )
-    return Fit.FITS if fits else Fit.OTHER_COLUMNS
+    return Fit.FITS if has_columns and key == wanted else Fit.OTHER_COLUMNS
 
 
 def check_owner(schema: Schema, made: Compiled, project: str) -> None:
@@ -84,7 +88,7 @@ def check_owner(schema: Schema, made: Compiled, project: str) -> None:
 def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> bool:
     """Makes a layer's table, or its columns, unless they are there. Raises BadDefinition as `check_table`.
 
-    Returns whether it has to be rewritten, with other columns. Until that is done it stays as it is.
+    Returns whether it has to be rewritten, with other columns or another key. Until that is done it stays as it is.
     """
     fit = check_table(engine, lake, made, project, may_rewrite=may_rewrite)
     if fit is Fit.OTHER_COLUMNS:

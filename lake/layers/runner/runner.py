@@ -255,7 +255,7 @@ class _Refresh:
         self._project = runner.graph.project.name
         self._layers = runner.compiled_by(engine, full)
         self._definitions = Definitions(engine)
-        self._rewritten = {  # layers that get other columns
+        self._rewritten = {  # layers that get other columns, or another key
             each.name
             for each in self._layers
             if make_table(engine, runner.table(each.name), each, self._project, may_rewrite=_may_rewrite(each, full))
@@ -436,9 +436,9 @@ class _Refresh:
         made.checks.raise_for(made.name, missed)
         seconds = round(time.monotonic() - began, 3)
         expected = made.checks.named(missed) if observed is not None else {}
-        result = LayerResult(made.name, "full", "other columns", counts, expected, None, seconds)
+        result = LayerResult(made.name, "full", "other columns or key", counts, expected, None, seconds)
         lake = self._lakes[made.name]
-        action = self._engine.rewriting(rows, lake, self._positions[made.name])
+        action = self._engine.rewriting(rows, lake, self._positions[made.name], made.layer.key)
         self._commit(made, state, result, None, {}, action)
         count = sum(counts.values())
         self._changed[made.name] = Changed(count, count)  # who reads it is computed as a whole
@@ -553,7 +553,7 @@ class _Refresh:
         if made.name in self._full:
             return "asked for"
         if rewritten := self._rewritten & made.layer.sources:
-            return f"{min(rewritten)} has got other columns"
+            return f"{min(rewritten)} has got other columns, or another key"
         if state.record is None:
             return "first refresh"
         if made.name not in self._replay and not self._is_defined_as(made, state.record):

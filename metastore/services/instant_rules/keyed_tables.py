@@ -24,8 +24,9 @@ from lake.protocol.lake import CompleteInstantRequest
 from metastore.services.commit_flag.policy import LATE_ROWS, LatePolicy
 from metastore.services.model import hive_objects
 from metastore.store.engine.database import Transaction
-from metastore.store.snapshot import data_files
+from metastore.store.snapshot import data_files, leases
 from metastore.store.table.tables import TableRow
+from metastore.store.timeline import instants
 
 _INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
 _SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
@@ -203,10 +204,11 @@ def definition(table: Table) -> KeyedTable | None:
     return found
 
 
-def check_change(tx: Transaction, row: TableRow, old: Table, new: Table, *, up_to: int | None = None) -> None:
-    """Raises InvalidOperationException for a change by which a keyed table's files couldn't be read any more.
+def check_change(tx: Transaction, row: TableRow, old: Table, new: Table, *, up_to: int | None = None) -> bool:
+    """Whether files of earlier snapshots of a keyed table can't be read by its new definition.
 
-    `up_to`: files that were added after this position don't count. Raises BadKeyedTable as `changed_definition` does.
+    `up_to`: files that were added after this position don't count. Raises InvalidOperationException if there are such
+    files in the latest snapshot, BadKeyedTable as `changed_definition` does.
     """
     changed = changed_definition(old, new)
     if changed and data_files.has_live(tx, row.id, up_to=up_to):
@@ -214,6 +216,22 @@ def check_change(tx: Transaction, row: TableRow, old: Table, new: Table, *, up_t
             f"{row.name}: {', '.join(changed)} can't be changed, nor the types of the columns that it names, since the"
             " table has files that were written by it: rewrite them into a new table"
         )
+    return bool(changed)
+
+
+def end_earlier_snapshots(tx: Transaction, row: TableRow, position: int) -> None:
+    """Ends what keeps snapshots before a position readable: a table's new definition doesn't read their files.
+
+    The caller sets `oldest_readable`. Readers lose their leases on them. Raises InvalidOperationException if a
+    savepoint keeps one.
+    """
+    if saved := [each for each in instants.saved_positions(tx, row.id) if each < position]:
+        raise InvalidOperationException(
+            f"{row.name}: a savepoint keeps position {saved[0]}, whose files the table's new key doesn't read: remove"
+            " the savepoint first"
+        )
+    leases.hold_off_leases(tx, row.id)
+    leases.remove_before(tx, row.id, position)
 
 
 def changed_definition(old: Table, new: Table) -> list[str]:

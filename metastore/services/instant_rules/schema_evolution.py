@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from lake.protocol.codec import splice
 from lake.protocol.events.types import EventType
-from lake.protocol.formats.keyed_table import BadKeyedTable
+from lake.protocol.formats.keyed_table import PRIMARY_KEY, BadKeyedTable
 from lake.protocol.formats.spark_schema import SCHEMA
 from lake.protocol.hive import FieldSchema, InvalidOperationException
 from lake.protocol.lake import Column
 from metastore.services.events.recorder import Events
 from metastore.services.instant_rules.column_ids import keep_column_ids
-from metastore.services.instant_rules.keyed_tables import check_change, is_keyed
+from metastore.services.instant_rules.keyed_tables import check_change, is_keyed, say_features
 from metastore.services.model import hive_objects
 from metastore.services.model.validation import check_columns
 from metastore.store.engine.database import Transaction
@@ -34,6 +35,13 @@ def allowed_changes(parameters: Mapping[str, str]) -> str:
     return allowed
 
 
+class ChangedColumns(NamedTuple):
+    """A table whose columns were set. `is_redefined`: its new definition doesn't read files of earlier snapshots."""
+
+    row: TableRow
+    is_redefined: bool
+
+
 def change_columns(
     tx: Transaction,
     row: TableRow,
@@ -41,23 +49,24 @@ def change_columns(
     properties: Mapping[str, str],
     position: int,
     events: Events,
-) -> TableRow:
-    """Sets a table's columns. The caller has locked the table's row. Returns the new row.
+) -> ChangedColumns:
+    """Sets a table's columns. The caller has locked the table's row.
 
-    `properties`: replace the properties in which Spark stores the columns. `position`: the last one before this
-    completion, whose files the snapshot has been given already. Raises InvalidOperationException for a change that the
-    table doesn't allow.
+    `properties`: replace the properties in which Spark stores the columns; and the primary key of a keyed table all of
+    whose files this completion replaces. `position`: the last one before this completion, whose files the snapshot has
+    been given already. Raises InvalidOperationException for a change that the table doesn't allow.
     """
-    if other := sorted(name for name in properties if not name.startswith(SCHEMA)):
+    if other := sorted(name for name in properties if not name.startswith(SCHEMA) and name != PRIMARY_KEY):
         raise InvalidOperationException(
-            f"{other[0]!r} can't be changed with the columns: only properties named {SCHEMA}… can"
+            f"{other[0]!r} can't be changed with the columns: only {PRIMARY_KEY} and properties named {SCHEMA}… can"
         )
+    has_other_key = properties.get(PRIMARY_KEY, row.parameters.get(PRIMARY_KEY)) != row.parameters.get(PRIMARY_KEY)
     old = hive_objects.table_of(row)
     assert old.sd is not None
     columns = hive_objects.columns([FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in given])
     before = old.sd.cols or []
-    if [(c.name, c.type) for c in columns] == [(c.name, c.type) for c in before]:
-        return row
+    if [(c.name, c.type) for c in columns] == [(c.name, c.type) for c in before] and not has_other_key:
+        return ChangedColumns(row, is_redefined=False)
     check_columns([*columns, *(old.partitionKeys or [])])
     allowed = allowed_changes(row.parameters)
     kept = [(c.name, c.type) for c in columns[: len(before)]]
@@ -65,16 +74,23 @@ def change_columns(
         raise InvalidOperationException(
             f"a commit may only add columns at the end of those of {row.name}, unless {PROPERTY} is {ANY}"
         )
+    if has_other_key and (allowed == ADD or not is_keyed(row) or not properties[PRIMARY_KEY].strip()):
+        raise InvalidOperationException(
+            f"a commit may only give {row.name} another {PRIMARY_KEY} if it has one, and if {PROPERTY} is {ANY}"
+        )
     types = {c.name: c.type for c in columns}
     changed = [c.name or "" for c in before if types.get(c.name) != c.type]
     statistics.remove_columns(tx, row.id, changed, partitions_too=True)
     constraints.remove_columns(tx, row.id, [name for name in changed if name not in types])
     new = old.replace(sd=old.sd.replace(cols=columns))
     if properties:
-        others = {key: value for key, value in row.parameters.items() if not key.startswith(SCHEMA)}
+        replaces = any(key.startswith(SCHEMA) for key in properties)
+        others = {key: value for key, value in row.parameters.items() if not replaces or not key.startswith(SCHEMA)}
         new = new.replace(parameters={**others, **properties})
+    if has_other_key:
+        say_features(new, row.parameters)
     try:
-        check_change(tx, row, old, new, up_to=position)
+        is_redefined = check_change(tx, row, old, new, up_to=position)
     except BadKeyedTable as error:
         raise InvalidOperationException(f"{row.name}: {error}") from None
     # If it has replaced all files, no file is read by names that could be understood in two ways.
@@ -85,4 +101,5 @@ def change_columns(
     number = descriptors.keep(tx, [body])[body]
     tables.change(tx, row.id, row.database_id, hive_objects.table_values(new, number))
     events.table(tx, EventType.ALTER_TABLE, old, new)
-    return replace(row, descriptor_id=number, descriptor=body, parameters=new.parameters or {})
+    row = replace(row, descriptor_id=number, descriptor=body, parameters=new.parameters or {})
+    return ChangedColumns(row, is_redefined)

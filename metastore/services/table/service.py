@@ -38,6 +38,7 @@ from metastore.services.instant_rules.column_ids import keep_column_ids
 from metastore.services.instant_rules.keyed_tables import (
     check_change,
     definition,
+    end_earlier_snapshots,
     is_keyed,
     names_key,
     say_features,
@@ -1022,9 +1023,14 @@ def unreadable_properties(value: Table) -> str | None:
 
 
 def _check_key(tx: Transaction, row: TableRow, old: Table, new: Table) -> None:
-    """Raises InvalidOperationException for an alteration by which a keyed table's files couldn't be read any more."""
-    if names_key(row.parameters) or names_key(new.parameters or {}):
-        check_change(tx, row, old, new)
+    """Raises InvalidOperationException for an alteration by which a keyed table's files couldn't be read any more.
+
+    Where the latest snapshot has none, earlier ones can't be read from then on.
+    """
+    if not names_key(row.parameters) and not names_key(new.parameters or {}):
+        return
+    if check_change(tx, row, old, new) and (position := instants.end_earlier(tx, row.id)) is not None:
+        end_earlier_snapshots(tx, row, position)
 
 
 def _check_changed(new: Table, *, same_columns: bool) -> None:

@@ -34,7 +34,13 @@ from metastore.services.instant_rules.conflicts import (
     strategy_of_service,
 )
 from metastore.services.instant_rules.finalize import Changes, change_snapshot, common_time, finalize, next_position
-from metastore.services.instant_rules.keyed_tables import check_completion, check_layout, is_keyed, is_table_wide
+from metastore.services.instant_rules.keyed_tables import (
+    check_completion,
+    check_layout,
+    end_earlier_snapshots,
+    is_keyed,
+    is_table_wide,
+)
 from metastore.services.instant_rules.schema_evolution import change_columns
 from metastore.services.readiness.progress import progress_of
 from metastore.services.readiness.service import ReadinessService
@@ -307,14 +313,17 @@ class InstantCompletion:
         # A process may have written to the directory of its attempt after that was deleted.
         staging.schedule_deletion_of_attempts(tx, row, instant, range(1, instant.attempt))
         places = _Places({**directories, **joined.directories}, relocated)
-        self._apply(tx, locked, request, changes, places, keyed=keyed)
+        oldest = line.oldest_readable
+        if self._apply(tx, locked, request, changes, places, keyed=keyed):
+            oldest = locked.position
+            end_earlier_snapshots(tx, row, oldest)
         if published is not None:
             self._publishing.record(tx, row, published)
             self._hive_view.update(tx, row, published.sums, {}, {}, published.places)
         self._files.forget(tx, row, brought)
         self._files.record(tx, row, instant, joined)
         staged = bool(joined.joining) or locked.pending
-        return _Changed(locked, request, digest, line.oldest_readable, action, changes, staged)
+        return _Changed(locked, request, digest, oldest, action, changes, staged)
 
     def _finalize(self, tx: Transaction, changed: "_Changed", now: int | None) -> "_Result":
         row, instant, request = changed.locked.row, changed.locked.instant, changed.request
@@ -346,27 +355,30 @@ class InstantCompletion:
         places: "_Places",
         *,
         keyed: bool,
-    ) -> None:
-        """Changes the snapshot, the table's columns, its watermark, and Hive's view.
+    ) -> bool:
+        """Changes the snapshot, the table's columns, its watermark, and Hive's view. Returns whether the table's new
+        definition doesn't read files of earlier snapshots.
 
         Of a keyed table Hive sees what was published: here its new partitions are added, without files.
         """
-        row, relocated = locked.row, places.relocated
+        row, relocated, is_redefined = locked.row, places.relocated, False
         sums = change_snapshot(tx, row, locked.position, changes)
         if request.columns is not None:
             last = locked.line.position
-            row = change_columns(tx, row, request.columns, request.schemaProperties or {}, last, self._events)
+            properties = request.schemaProperties or {}
+            row, is_redefined = change_columns(tx, row, request.columns, properties, last, self._events)
         if request.eventTimes:
-            properties = properties_of(row)
+            times = properties_of(row)
             readiness.hold(tx, row.id)
-            readiness.put_progress(tx, row.id, progress_of(tx, row, request.chain, request.eventTimes, properties))
-            self._readiness.advance(tx, row, properties)
+            readiness.put_progress(tx, row.id, progress_of(tx, row, request.chain, request.eventTimes, times))
+            self._readiness.advance(tx, row, times)
         if keyed:
             self._hive_view.add(tx, row, sums, changes.values)
-            return
+            return is_redefined
         if request.rolledBack is not None:
             relocated = staging.back(sums, changes, locked.instant)
         self._hive_view.update(tx, row, sums, changes.values, places.directories, relocated)
+        return is_redefined
 
     @staticmethod
     def _check_conflicts(

@@ -75,6 +75,11 @@ def remove(tx: Connection, table_id: int, name: str) -> None:
     tx.execute(delete(reader_leases).where(reader_leases.c.table_id == table_id, reader_leases.c.name == name))
 
 
+def remove_before(tx: Connection, table_id: int, position: int) -> None:
+    """Removes the leases on snapshots before a position."""
+    tx.execute(delete(reader_leases).where(reader_leases.c.table_id == table_id, reader_leases.c.position < position))
+
+
 def find(tx: Connection, table_id: int, name: str) -> LeaseRow | None:
     """A lease that holds, by its name."""
     mark_uncacheable()

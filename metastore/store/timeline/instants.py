@@ -281,6 +281,16 @@ def to_put_timeline(table_id: int, new: Timeline) -> Call:
     return Call(_PUT_TIMELINE, {"of_table": table_id, **new._asdict()})
 
 
+def end_earlier(tx: Connection, table_id: int) -> int | None:
+    """Lets the latest snapshot be the first that can be read. Returns its position; None without a timeline.
+
+    The caller has locked the table, so that no instant completes.
+    """
+    latest = update(timelines).where(timelines.c.table_id == table_id).values(oldest_readable=timelines.c.position)
+    found: int | None = tx.execute(latest.returning(timelines.c.position)).scalar_one_or_none()
+    return found
+
+
 _PUT_TIMELINE = Prepared(update(timelines).where(timelines.c.table_id == bindparam("of_table")), Timeline._fields)
 
 

@@ -68,7 +68,7 @@ class Source:
         return sorted(found, key=lambda row: (row["epoch"], row["commit_lsn"], row["ordinal"]))
 
     def ops(self, table: str) -> list[str]:
-        return [row["op"] for row in self.raw(table) if row["op"] != "schema"]
+        return [row["op"] for row in self.raw(table) if row["op"] not in ("schema", "statement")]
 
     def replayed(self, table: str, key: tuple[str, ...]) -> list[str]:
         """The rows that the raw table comes to, sorted, each as JSON."""
@@ -109,7 +109,7 @@ def replayed(rows: list[dict[str, Any]], key: tuple[str, ...]) -> list[str]:
         if row["op"] == "truncate" or row["op"] == "schema":
             columns = [each["name"] for each in json.loads(row["after"])] if row["op"] == "schema" else columns
             continue
-        if row["op"] in ("incomplete", "complete"):
+        if row["op"] in ("incomplete", "complete", "statement"):
             continue
         before = None if row["before"] is None else json.loads(row["before"])
         after = None if row["after"] is None else json.loads(row["after"])
@@ -128,7 +128,7 @@ def _bag(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         if row["op"] == "truncate":
             state.clear()
-        elif row["op"] not in ("schema", "incomplete", "complete"):
+        elif row["op"] not in ("schema", "incomplete", "complete", "statement"):
             if row["before"] is not None:
                 state[text(json.loads(row["before"]))] -= 1
             if row["after"] is not None:

@@ -130,15 +130,15 @@ def test_a_capture_warns_of_what_is_held(
     policy.write_text("rules: [{kind: add, action: hold}]")
     run_once = (source.url, "--publication", "shop", "--into", source.into, "--slot", source.slot, "--once")
 
-    def capture() -> list[str]:
+    def capture(*options: str, alarm: str = "schema change is held") -> list[str]:
         caplog.clear()
-        invoke(*run_once, "--policy", str(policy), "--uri", metastore_server.uri)
+        invoke(*run_once, "--policy", str(policy), "--uri", metastore_server.uri, *options)
         found = [json.loads(each.message) for each in caplog.records if each.name == "lake.capture.alarms"]
-        assert all((each["alarm"], each["table"]) == ("schema change is held", "public.t") for each in found)
-        return [each["change"] for each in found]
+        assert {each["table"] for each in found} <= {"public.t"}
+        return [each.get("change", each["at"]) for each in found if each["alarm"] == alarm]
 
-    def held() -> float | None:
-        return REGISTRY.get_sample_value("capture_held_schema_changes", {"table": "public.t"})
+    def held(name: str = "capture_held_schema_changes") -> float | None:
+        return REGISTRY.get_sample_value(name, {"table": "public.t"})
 
     assert capture() == []
     source.run("ALTER TABLE t ADD b int; INSERT INTO t VALUES (2, 20, 5)")
@@ -147,9 +147,16 @@ def test_a_capture_warns_of_what_is_held(
     source.run("ALTER TABLE t RENAME a TO c; INSERT INTO t VALUES (3, 30, 5)")
     assert capture() == ["b integer was added", "a was renamed to c"], "the first again, by another process"
     assert held() == 2
+    [first, _] = changes_of(source.client.table(source.into), "public.t")
+    assert held("capture_held_since_timestamp_seconds") == first.since.timestamp()
+    for number, (options, waits) in enumerate(
+        (((), []), (("--held-hours", "0"), [str(first.at)]), (("--held-bytes", "99"), [str(first.at)])), 4
+    ):
+        source.run("INSERT INTO t VALUES (%s)", number)
+        assert capture(*options, alarm="held schema change waits") == waits
     policy.write_text("rules: [{action: apply}]")
     assert capture() == []
-    assert held() == 0
+    assert (held(), held("capture_held_since_timestamp_seconds")) == (0, 0)
 
 
 def test_decisions(source: Source, metastore_server: MetastoreServer, tmp_path: Path) -> None:

@@ -108,3 +108,84 @@ def test_old_columns_flow_on(
     source.run("UPDATE t SET k = 'new' WHERE id = 6; DELETE FROM t WHERE id = 1")
     source.capture()
     assert "full" not in check_all()[:2]
+
+
+def test_another_key(
+    source: Source,
+    hinting_session: Callable[[str], SparkSession],
+    metastore_server: MetastoreServer,
+    tmp_path: Path,
+) -> None:
+    """Rows of the captured table are told apart by `_row_key`, and those of `picked` by the key that it declares."""
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, b text)")
+    source.run("INSERT INTO t SELECT n, n % 2, 'b' || n FROM generate_series(1, 6) n")
+    source.capture()
+    spark = hinting_session("4")
+    database, lake = source.into.partition(".")[0], source.client.table(source.into)
+
+    def sql(key: str) -> str:
+        return (
+            f"CREATE CAPTURED TABLE t FROM {source.into} TABLE 'public.t';"
+            " CREATE MATERIALIZED VIEW sums AS SELECT a, count(*) AS rows FROM t GROUP BY a;"
+            f" CREATE MATERIALIZED VIEW picked TBLPROPERTIES ('primary-key' = '{key}') AS SELECT * FROM t WHERE a < 5"
+        )
+
+    table = TypedTable(tmp_path, source.client, source.into, "public.t", sql=sql("id"), uri=metastore_server.uri)
+
+    def write(key: str) -> None:
+        write_project(tmp_path, {"ods.sql": sql(key)}, name=database, database=database)
+
+    def check(*full: str) -> list[str]:
+        how, rows = table.refresh(spark, full)
+        wanted = [[*map(repr, row)] for row in source.run("SELECT * FROM t")]
+        assert sorted(rows) == sorted(wanted)
+        sums = spark.sql(f"SELECT a, rows FROM {database}.sums ORDER BY a")
+        listed = source.run("SELECT a, count(*) FROM t GROUP BY a ORDER BY a")
+        assert [[*map(int, row)] for row in sums] == [[*row] for row in listed]
+        picked = spark.sql(f"SELECT id, a FROM {database}.picked ORDER BY id, a")
+        listed = source.run("SELECT id, a FROM t WHERE a < 5 ORDER BY id, a")
+        assert [[*map(int, row)] for row in picked] == [[*row] for row in listed]
+        return how
+
+    def approve() -> None:
+        for at in dict.fromkeys(each.at for each in changes_of(lake, "public.t")):
+            decide(lake, Policy(), "public.t", str(at), Action.APPLY)
+
+    def key() -> str:
+        return source.client.table(f"{database}.picked").schema().properties["primary-key"]
+
+    check()
+    assert key() == "id"
+    source.run("ALTER TABLE t DROP CONSTRAINT t_pkey; ALTER TABLE t ADD PRIMARY KEY (id, a)")
+    source.run("INSERT INTO t VALUES (1, 4, 'second'), (7, 7, 'new'); DELETE FROM t WHERE id = 2")
+    source.capture()
+    assert len(table.refresh(spark)[1]) == 6, "it stays as it was"
+    before = [spark.sql(f"SELECT * FROM {database}.{each} ORDER BY id") for each in ("t", "picked")]
+    approve()
+    with pytest.raises(SparkError, match="primary-key is id, and what tells the rows apart is id, a"):
+        table.refresh(spark)
+    write("id,a")
+    with pytest.raises(SparkError, match=r"picked was keyed by id, and is by id,a now: .*--full-refresh \w+\.picked"):
+        table.refresh(spark)
+    for stage in ("computed", "begun", "written"):
+        with pytest.raises(SparkError, match=f"killed at {stage}"):
+            table.refresh(spark, ["picked"], fails_at=stage)
+        found = [spark.sql(f"SELECT * FROM {database}.{each} ORDER BY id") for each in ("t", "picked")]
+        assert found == before, "all at one moment"
+        assert key() == "id"
+    check("picked")
+    assert key() == "id,a"
+    source.run("UPDATE t SET b = 'changed' WHERE id = 1 AND a = 4; UPDATE t SET a = 3 WHERE id = 3")
+    source.run("DELETE FROM t WHERE id = 1 AND a = 1; INSERT INTO t VALUES (3, 4, 'x')")
+    source.capture()
+    assert "full" not in check()
+    source.run("ALTER TABLE t DROP CONSTRAINT t_pkey; ALTER TABLE t ADD no int GENERATED ALWAYS AS IDENTITY")
+    source.run("ALTER TABLE t ADD PRIMARY KEY (no); ALTER TABLE t RENAME b TO c; UPDATE t SET c = 'y' WHERE id = 3")
+    source.capture()
+    approve()
+    write("no")
+    check("picked")
+    assert key() == "no"
+    source.run("DELETE FROM t WHERE no = 1; UPDATE t SET a = 9 WHERE no = 2; INSERT INTO t (id, a) VALUES (9, 9)")
+    source.capture()
+    assert "full" not in check()

@@ -12,8 +12,14 @@ from lake.protocol.lake import (
     Column,
     CompleteInstantRequest,
     DataFile,
+    InstantKey,
+    LeaseRequest,
+    ReadChangesRequest,
+    SnapshotGone,
+    SnapshotRequest,
     TableReference,
 )
+from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
 from tests.support import builders
 
@@ -35,16 +41,24 @@ def write(
     *columns: Column,
     group: str = "bucket-00000",
     layout: Mapping[str, str] | None = None,
-) -> None:
-    """Completes an instant that adds a file, and gives the table these columns."""
+    properties: dict[str, str] | None = None,
+) -> InstantKey:
+    """Completes an instant that adds a file, and gives the table these columns and properties. Returns the instant."""
     table = TableReference(database=db, table=name)
     begun = metastore.timeline.begin(BeginInstantRequest(table, "commit", state="inflight"))
     at = begun.timestamp or ""
     file = DataFile("dt=1", group, at, f"dt=1/{at}.parquet", size=1)
     request = CompleteInstantRequest(
-        table, at, "commit", added=[file], columns=list(columns) or None, layout=None if layout is None else {**layout}
+        table,
+        at,
+        "commit",
+        added=[file],
+        columns=list(columns) or None,
+        layout=None if layout is None else {**layout},
+        schemaProperties=properties,
     )
     metastore.instant_completion.complete([request])
+    return InstantKey(at, "commit")
 
 
 def alter(metastore: Metastore, db: str, name: str = "t", **parameters: str | None) -> None:
@@ -328,3 +342,92 @@ def test_types_by_which_rows_are_merged_stay(
     sd = metastore.tables.get(db, "t").sd
     assert sd is not None
     assert {each.name: each.type for each in sd.cols or ()} == types
+
+
+# --- another key for all files --------------------------------------------------------------------------------
+
+REKEYED = {"timeline.schema-changes": "any", "spark.sql.sources.schema": "{}"}
+COLUMNS = (Column("id", "int"), Column("name", "string"))
+
+
+def test_who_replaces_all_files_may_give_the_table_another_key(metastore: Metastore, db: str) -> None:
+    sd = builders.parquet("id:int", "name:string")
+    metastore.tables.create(keyed(db, sd=sd, parameters=REKEYED), {})
+    table = TableReference(database=db, table="t")
+    layout, other_layout = {"primary-key": "id,dt"}, {"primary-key": "id,name,dt"}
+    first = write(metastore, db)
+    lease = metastore.reader_leases.take(LeaseRequest(table, "reader", seconds=60))
+    assert lease.position == 1
+    other = {"primary-key": "dt,id,name"}
+    with pytest.raises(InvalidOperationException, match=r"primary-key can't be changed.* into a new table"):
+        write(metastore, db, "t", *COLUMNS, group="bucket-00001", properties=other)
+    with pytest.raises(InvalidOperationException, match="the table has no column more"):
+        write(metastore, db, "t", *COLUMNS, properties={"primary-key": "dt,more"})
+    for nothing in ("", " "):
+        with pytest.raises(InvalidOperationException, match=r"may only give .* another primary-key if it has one"):
+            write(metastore, db, "t", *COLUMNS, properties={"primary-key": nothing})
+    with pytest.raises(InvalidOperationException, match="'bucket' can't be changed with the columns"):
+        write(metastore, db, "t", *COLUMNS, properties={"bucket": "8"})
+    with pytest.raises(InvalidOperationException, match=r"placed by primary-key='id,name,dt', and .* has 'id,dt'"):
+        write(metastore, db, "t", *COLUMNS, properties=other, layout=other_layout)
+    last = write(metastore, db, "t", *COLUMNS, properties=other, layout=layout)
+    parameters = metastore.tables.get(db, "t").parameters or {}
+    assert (parameters["primary-key"], parameters["spark.sql.sources.schema"]) == ("dt,id,name", "{}")
+    found = metastore.file_snapshots.read(Scope.UNCOMMITTED, SnapshotRequest(table))
+    assert [each.slice for each in found.files or ()] == [last.timestamp]
+    for position in (0, 1):
+        with pytest.raises(SnapshotGone):
+            metastore.file_snapshots.read(Scope.UNCOMMITTED, SnapshotRequest(table, asOfPosition=position))
+        with pytest.raises(SnapshotGone):
+            metastore.file_snapshots.changes(Scope.UNCOMMITTED, ReadChangesRequest(table, after=position))
+    assert metastore.reader_leases.listing(table) == [], "which would keep the first snapshot readable"
+    begun = metastore.timeline.begin(BeginInstantRequest(table, "rollback", state="inflight"))
+    with pytest.raises(InvalidOperationException, match="position 1"):
+        metastore.instant_completion.complete(
+            [CompleteInstantRequest(table, begun.timestamp, "rollback", rolledBack=[last])]
+        )
+    with pytest.raises(InvalidOperationException, match="have been cleaned already"):
+        metastore.timeline.begin(BeginInstantRequest(table, "savepoint", first.timestamp))
+    with pytest.raises(InvalidOperationException, match=r"placed by primary-key='id,dt', and .* has 'id,name,dt'"):
+        write(metastore, db, layout=layout)
+    write(metastore, db, layout=other_layout)
+    changes = metastore.file_snapshots.changes(Scope.UNCOMMITTED, ReadChangesRequest(table, after=2)).changes
+    assert len(changes or ()) == 1
+
+
+def test_savepoints_keep_a_tables_key(metastore: Metastore, db: str) -> None:
+    metastore.tables.create(keyed(db, sd=builders.parquet("id:int", "name:string"), parameters=REKEYED), {})
+    table = TableReference(database=db, table="t")
+    saved = metastore.timeline.begin(
+        BeginInstantRequest(table, "savepoint", write(metastore, db).timestamp, state="inflight")
+    )
+    metastore.instant_completion.complete([CompleteInstantRequest(table, saved.timestamp, "savepoint")])
+    with pytest.raises(InvalidOperationException, match="a savepoint keeps position 1"):
+        write(metastore, db, "t", *COLUMNS, properties={"primary-key": "dt,name"})
+    metastore.timeline.delete(table, saved.timestamp, "savepoint")
+    write(metastore, db, "t", *COLUMNS, properties={"primary-key": "dt,name"})
+
+
+def test_only_keyed_tables_that_allow_it_get_another_key(metastore: Metastore, db: str) -> None:
+    sd = builders.parquet("id:int", "name:string")
+    metastore.tables.create(keyed(db, sd=sd), {})
+    metastore.tables.create(keyed(db, "plain", sd=sd).replace(parameters=REKEYED), {})
+    for name in ("t", "plain"):
+        with pytest.raises(InvalidOperationException, match=r"may only give .* another primary-key if it has one"):
+            write(metastore, db, name, *COLUMNS, properties={"primary-key": "dt,name"})
+
+
+def test_earlier_snapshots_of_an_empty_table_are_not_read_by_its_new_key(metastore: Metastore, db: str) -> None:
+    metastore.tables.create(keyed(db, sd=builders.parquet("id:int", "name:string")), {})
+    table = TableReference(database=db, table="t")
+    write(metastore, db)
+    begun = metastore.timeline.begin(BeginInstantRequest(table, "replacecommit", state="inflight"))
+    emptied = CompleteInstantRequest(table, begun.timestamp, "replacecommit", replacedPartitions=["dt=1"])
+    metastore.instant_completion.complete([emptied])
+    metastore.file_snapshots.read(Scope.UNCOMMITTED, SnapshotRequest(table, asOfPosition=1))
+    alter(metastore, db, comment="the same key")
+    metastore.file_snapshots.read(Scope.UNCOMMITTED, SnapshotRequest(table, asOfPosition=1))
+    alter(metastore, db, **{"primary-key": "dt,name"})
+    with pytest.raises(SnapshotGone):
+        metastore.file_snapshots.read(Scope.UNCOMMITTED, SnapshotRequest(table, asOfPosition=1))
+    assert metastore.file_snapshots.read(Scope.UNCOMMITTED, SnapshotRequest(table)).files == []
