@@ -95,6 +95,7 @@ def say(line: str) -> None:
 
 def show(moved: "list[Moved]", to: str, *, as_json: bool) -> bool:
     """Prints what was moved. Returns whether all is well."""
+    left = "there" if to == "here" else "here"
     if as_json:
         print_json([each.plain() for each in moved])
     for each in moved:
@@ -106,7 +107,7 @@ def show(moved: "list[Moved]", to: str, *, as_json: bool) -> bool:
                 click.echo(f"note: {note.kind} {note.name}: {note.text}")
         if each.late:
             say(
-                f"{each.database}: {each.late:,} entries in the log there have come since: somebody has written it"
-                " there past the front. Compare: metastore migrate verify"
+                f"{each.database}: {each.late:,} entries in the log {left} have come since: somebody has written it"
+                f" {left} past the front, or a request was under way for long. Compare: metastore migrate verify"
             )
     return not any(each.late for each in moved)

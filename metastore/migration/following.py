@@ -154,7 +154,7 @@ class Follower:
         since = None
         while True:
             try:
-                return action()
+                done = action()
             except TakenOver:
                 raise
             except (SourceFailed, ExceptionStruct, TApplicationException) as error:
@@ -168,6 +168,10 @@ class Follower:
                         f"halted at {self._followed.position:,}, after {self._patience:,.0f} s: {text}"
                     ) from None
                 time.sleep(min(2.0, self._patience))
+            else:
+                if since is not None:
+                    self._warn("goes on")
+                return done
 
     def _take(self) -> None:
         self._followed.take()

@@ -121,7 +121,7 @@ class CutOver:
             self._drain(key)
             wait_for_transactions(self._old, key, "there")
             found = self._check(key)
-            if not self._entries_since(key, self._followed.position):
+            if not entries_since(self._old, key, self._followed.position):
                 return found
         raise Failed(f"{key} is still written there: who doesn't come through the front, or hasn't been stopped?")
 
@@ -139,15 +139,15 @@ class CutOver:
         if (line := gate.said()) is not None:
             self._say(f"{key}: {line}")
         time.sleep(QUIET_SECONDS)  # for requests that were under way for long
-        return Moved(str(key), frozen, compared, self._entries_since(key, position), notes)
+        return Moved(str(key), frozen, compared, entries_since(self._old, key, position), notes)
 
     def _give_up(self, key: DatabaseKey, gate: Gate, error: BaseException) -> None:
         """Lets writers write there again. If that fails, too, the state says that it is under way."""
         if isinstance(error, TakenOver):
             return
         thaw(gate, self._say)
-        self._followed.settle(key, Home.THERE)
         self._say(f"{key}: it stays where it was, and may be written there again")
+        self._followed.settle(key, Home.THERE)
 
     # --- bringing what is left --------------------------------------------------------------------------------
 
@@ -157,15 +157,14 @@ class CutOver:
         self._follower.mend([key])
 
     def _drain(self, key: DatabaseKey) -> None:
-        """What the log there has, until it is quiet about a database."""
+        """What the log there has, until it is quiet about a database. Without a log, requests get time to end."""
         self._until_current()
-        position = self._followed.position
-        while self._old.last_event():
+        while True:
+            position = self._followed.position
             time.sleep(QUIET_SECONDS)
             self._until_current()
-            if not self._entries_since(key, position):
+            if not entries_since(self._old, key, position):
                 return
-            position = self._followed.position
 
     def _until_current(self) -> None:
         if not self._old.last_event():
@@ -209,11 +208,12 @@ class CutOver:
 
         return sorted_out(found, is_note)
 
-    def _entries_since(self, key: DatabaseKey, position: int) -> int:
-        """Entries of the log there about a database after a position."""
-        if not self._old.last_event():
-            return 0
-        return sum((each.dbName or "").lower() == key.database for each in self._old.events(position, 1_000))
+
+def entries_since(side: Source, key: DatabaseKey, position: int) -> int:
+    """Entries of a side's log about a database, by its name there, after a position; 0 without a log."""
+    if not side.last_event():
+        return 0
+    return sum((each.dbName or "").lower() == key.database for each in side.events(position, 1_000))
 
 
 def compare(old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renaming, threads: int) -> Comparison:

@@ -16,6 +16,7 @@ from metastore.migration.switching.cutting_over import (
     Failed,
     Moved,
     compare,
+    entries_since,
     holding,
     sorted_out,
     thaw,
@@ -75,25 +76,48 @@ class RollBack:
             began = time.monotonic()
             gate.freeze()
             self._say(f"{key}: frozen")
-            time.sleep(QUIET_SECONDS)
             wait_for_transactions(self._here, self._followed.state.renaming.database_key(key), "here")
-            compared, notes = self._bring(key, checked=True)
+            compared, notes, position = self._bring_the_rest(key)
             self._followed.settle(key, Home.RETURNING)
         except BaseException as error:
             if not isinstance(error, TakenOver):
                 thaw(gate, self._say)
-                self._followed.settle(key, Home.HERE)
                 self._say(f"{key}: it stays here, and may be written here again")
+                self._followed.settle(key, Home.HERE)
             raise
-        return self._finish(key, gate, began, compared, notes)
+        return self._finish(key, gate, began, compared, notes, position)
 
-    def _finish(self, key: DatabaseKey, gate: Gate, began: float, compared: int, notes: list[Remark]) -> Moved:
+    def _bring_the_rest(self, key: DatabaseKey) -> tuple[int, list[Remark], int]:
+        """As `_bring`, once the log here is quiet about the database, and up to which of its entries that is."""
+        own = self._followed.state.renaming.database_key(key)
+        for _ in range(_ROUNDS):
+            time.sleep(QUIET_SECONDS)  # requests that were under way end meanwhile
+            position = self._here.last_event() or 0
+            compared, notes = self._bring(key, checked=True)
+            if not entries_since(self._here, own, position):
+                return compared, notes, position
+        raise Failed(f"{key} is still written here: who doesn't come through the front, or hasn't been stopped?")
+
+    def _finish(
+        self,
+        key: DatabaseKey,
+        gate: Gate,
+        began: float,
+        compared: int,
+        notes: list[Remark],
+        position: int | None = None,
+    ) -> Moved:
+        """`position`: of the log here when it was compared."""
+        if position is None:  # a command before was killed
+            position = self._here.last_event() or 0
         gate.switch()
         frozen = time.monotonic() - began
         self._followed.settle(key, Home.THERE)
         if (line := gate.said()) is not None:
             self._say(f"{key}: {line}")
-        return Moved(str(key), frozen, compared, notes=notes)
+        time.sleep(QUIET_SECONDS)  # for requests that were under way for long
+        late = entries_since(self._here, self._followed.state.renaming.database_key(key), position)
+        return Moved(str(key), frozen, compared, late, notes)
 
     def _bring(self, key: DatabaseKey, *, checked: bool) -> tuple[int, list[Remark]]:
         """How many objects are the same then, and what differs that is no reason to stay. Raises Failed."""

@@ -34,6 +34,7 @@ from metastore.migration.objects import DatabaseKey
 from metastore.migration.switching.front_file import FrontFile, Site
 from tests.metastore.migration.following import complaint, differences, follow, run
 from tests.metastore.migration.places import Going, Place, backends
+from tests.metastore.migration.random_changes import Tables
 from tests.support import builders
 from tests.support.front import FrontServer
 from tests.support.server import MetastoreServer
@@ -85,8 +86,7 @@ def test_over_and_back_while_writers_write(place: Place, tmp_path: Path, seed: i
     assert found["problems"] == []
     going.check(ours_client := place.client("ours"))
     ours_client.close()
-    with Going(place, name, tmp_path, seed + 100) as again:
-        again.writer.counters.update(going.writer.counters)
+    with Going(place, name, tmp_path, seed + 100, going.writer.kept) as again:
         time.sleep(1)
         place.switch("roll-back", name, "--databases", f"{name}*")
         assert place.home(name) is Home.THERE
@@ -108,12 +108,11 @@ def test_nothing_is_lost_if_it_is_killed_at_any_step(place: Place, tmp_path: Pat
         client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
     options = ("--databases", f"{name}*")
     run("import", place.old, "--uri", place.ours.uri, *options)
-    counters: dict[tuple[str, str], int] = {}
+    kept: Tables = {}
     for turn, (what, home, server) in enumerate(
         (("cut-over", Home.HERE, "ours"), ("roll-back", Home.THERE, "old"), ("cut-over", Home.HERE, "ours"))
     ):
-        with Going(place, name, tmp_path, seed * 10 + turn) as going:
-            going.writer.counters.update(counters)
+        with Going(place, name, tmp_path, seed * 10 + turn, kept) as going:
             ended = False
             for _ in range(3):
                 ended = ended or place.killed(2 + rng.random() * 10, what, name, *options)
@@ -123,7 +122,7 @@ def test_nothing_is_lost_if_it_is_killed_at_any_step(place: Place, tmp_path: Pat
             time.sleep(0.5)
         with place.client(server) as client:
             going.check(client)
-        counters = going.writer.counters
+        kept = going.writer.kept
 
 
 @pytest.mark.long
