@@ -39,6 +39,10 @@ class Way:
         self._old_backend = old_backend
         self._new_backend = new_backend
 
+    def address(self, here: "ThriftSource") -> str:
+        """Where clients find the databases that live here."""
+        return self._front_uri[0] if self._front_uri else here.uri
+
     def gates(self, source: str, here: "ThriftSource", followed: "Followed", key: "DatabaseKey") -> "tuple[Gate, Gate]":
         """The way over, and the way back. Raises UserError."""
         from lake.protocol.connection.login import Login

@@ -44,6 +44,9 @@ GRANTS_AT_ONCE = 200
 MAX_REPORTED = 10_000
 """Differences and problems that a report names, each."""
 
+MOVED_FROM = "lake.moved.metadata_location"
+"""A parameter of Iceberg's tables at a metastore that was left: their pointers before."""
+
 UNREAD = "it was listed, and then not there: was it dropped meanwhile?"
 
 _LONGEST_SNAPSHOT = 10_000  # write ids of a table that readers must not see, and that are brought one by one
@@ -364,6 +367,8 @@ class Tasks:
 
 def unbringable(source: Source, parts: TableParts) -> str | None:
     """Why a table can't be brought; None if it can."""
+    if (parts.table.parameters or {}).get(MOVED_FROM) is not None:
+        return f"it was cut over to another metastore: {parts.table.parameters.get('metadata_location')}"
     if source.timeline_position(parts.key):
         return "it has a timeline, which isn't brought yet: its files are known to the timeline alone"
     input_format = (parts.table.sd and parts.table.sd.inputFormat) or ""

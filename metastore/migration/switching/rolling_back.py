@@ -23,6 +23,7 @@ from metastore.migration.switching.cutting_over import (
     wait_for_transactions,
 )
 from metastore.migration.switching.gate import Gate
+from metastore.migration.switching.pointers import Pointers
 from metastore.migration.switching.returning import Returner
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import Comparison
@@ -32,7 +33,8 @@ _TIMES = ("createTime: ", "grantInfo.createTime: ")
 
 
 class RollBack:
-    """Takes databases back. `old` is reached by Thrift: it is changed by Hive's calls. `say` gets lines for people."""
+    """Takes databases back. `old` is reached by Thrift: it is changed by Hive's calls. `address`: where clients find
+    the databases until then. `say` gets lines for people."""
 
     def __init__(
         self,
@@ -41,8 +43,10 @@ class RollBack:
         followed: Followed,
         *,
         threads: int,
+        address: str,
         say: Callable[[str], None],
     ) -> None:
+        self._pointers = Pointers(old, here, address)
         self._old = old
         self._here = here
         self._followed = followed
@@ -59,6 +63,7 @@ class RollBack:
             if home is Home.THERE:
                 raise Failed(f"{key} lives there: nothing is to be rolled back")
             if home is Home.CUTTING or (home is Home.SWITCHING and not unfinished.is_switched()):
+                self._pointers.restore(key)
                 thaw(unfinished, self._say)
                 self._followed.settle(key, Home.THERE)
                 self._say(f"{key}: its cut-over had not come to its end; it may be written there again")
@@ -81,7 +86,10 @@ class RollBack:
             self._followed.settle(key, Home.RETURNING)
         except BaseException as error:
             if not isinstance(error, TakenOver):
-                thaw(gate, self._say)
+                try:
+                    self._pointers.block(key, self._followed.state.renaming.database_key(key))
+                finally:
+                    thaw(gate, self._say)
                 self._say(f"{key}: it stays here, and may be written here again")
                 self._followed.settle(key, Home.HERE)
             raise
@@ -136,7 +144,8 @@ class RollBack:
             blocking, notes = self._sorted_out(found)
             if not blocking:
                 return found.compared, notes
-            returner = Returner(self._here, self._old, back)
+            # Until it is frozen here, Iceberg's tables there stay closed.
+            returner = Returner(self._here, self._old, back, closed=not checked)
             returner.mend(key, here, found.affected)
             problems = returner.problems
             if problems or not checked:
