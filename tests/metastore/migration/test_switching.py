@@ -35,6 +35,7 @@ from metastore.migration.switching.front_file import FrontFile, Site
 from tests.metastore.migration.following import complaint, differences, follow, run
 from tests.metastore.migration.places import Going, Place, backends
 from tests.metastore.migration.random_changes import Tables
+from tests.spark.session import SparkError, SparkSession, require
 from tests.support import builders
 from tests.support.front import FrontServer
 from tests.support.server import MetastoreServer
@@ -223,6 +224,33 @@ def test_a_follower_waits_and_goes_on_without_what_lives_here(place: Place, tmp_
     assert tables(place, "ours", "sc") == ["u"]
     run("import", place.old, *options, "--replace")
     assert tables(place, "ours", "sc") == ["u"]
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_spark_is_told_why_it_waits(place: Place, tmp_path: Path) -> None:
+    """A session that knows the front alone, while a database moves."""
+    require("4")
+    with place.client("old") as client:
+        client.create_database(builders.database("se", locationUri=f"file:{tmp_path}/se"))
+    run("import", place.old, "--uri", place.ours.uri, "--databases", "se")
+    with SparkSession("4", place.front.uri, str(tmp_path / "warehouse"), tmp_path / "spark") as spark:
+        spark.sql("CREATE TABLE se.t (id INT) USING parquet")
+        spark.sql("CREATE TABLE se.h (id INT) STORED AS textfile")
+        spark.sql("INSERT INTO se.h VALUES (1)")
+        file, site = FrontFile(place.front.file), Site("old", DatabaseKey("hive", "se"))
+        file.freeze(site)
+        time.sleep(2)
+        for statement in ("CREATE TABLE se.u (id INT) USING parquet", "ALTER TABLE se.t SET TBLPROPERTIES ('a' = 'b')"):
+            with pytest.raises(SparkError, match=r"is read-only here.*moving to another metastore, try again here"):
+                spark.sql(statement)
+        assert spark.value("SELECT count(*) FROM se.h") == 1
+        file.thaw(site)
+        place.switch("cut-over", "se", "--databases", "se")
+        spark.sql("INSERT INTO se.h VALUES (2)")
+        spark.sql("CREATE TABLE se.u (id INT) USING parquet")
+        assert spark.value("SELECT count(*) FROM se.h") == 2
+    assert (tables(place, "old", "se"), tables(place, "ours", "se")) == (["h", "t"], ["h", "t", "u"])
 
 
 def wait_until(done: Callable[[], bool]) -> None:
