@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCES = (
-    "metastore/migration", "metastore/services/migration", "metastore/cli/migrate.py", "metastore/cli/migrate_switch.py",
-    "metastore/api/rights", "metastore/federation/routing.py", "metastore/store/engine/database.py", "metastore/services/table/service.py",
     "lake/protocol/errors.py",
-)  # fmt: skip
+    "metastore/api/rights",
+    "metastore/cli/migrate.py",
+    "metastore/cli/migrate_switch.py",
+    "metastore/federation/routing.py",
+    "metastore/migration",
+    "metastore/services/migration",
+    "metastore/services/table/service.py",
+)
 
 
 def texts() -> Iterator[str]:
