@@ -6,6 +6,7 @@ What was changed is found by comparing, so it doesn't matter how it was changed,
 import time
 from collections.abc import Callable
 
+from lake.protocol.errors import UserError
 from metastore.migration.followed import Followed, Home
 from metastore.migration.mapping import Renaming
 from metastore.migration.mirroring import problems_text
@@ -86,14 +87,19 @@ class RollBack:
             self._followed.settle(key, Home.RETURNING)
         except BaseException as error:
             if not isinstance(error, TakenOver):
-                try:
-                    self._pointers.block(key, self._followed.state.renaming.database_key(key))
-                finally:
-                    thaw(gate, self._say)
+                self._close_again(key)
+                thaw(gate, self._say)
                 self._say(f"{key}: it stays here, and may be written here again")
                 self._followed.settle(key, Home.HERE)
             raise
         return self._finish(key, gate, began, compared, notes, position)
+
+    def _close_again(self, key: DatabaseKey) -> None:
+        """Iceberg's tables there, which were opened while all was brought."""
+        try:
+            self._pointers.block(key, self._followed.state.renaming.database_key(key))
+        except UserError as error:  # the failure before matters more
+            self._say(str(error))
 
     def _bring_the_rest(self, key: DatabaseKey) -> tuple[int, list[Remark], int]:
         """As `_bring`, once the log here is quiet about the database, and up to which of its entries that is."""

@@ -6,25 +6,19 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from thrift.Thrift import TException
 
 from lake.protocol.errors import UserError
 from metastore.migration.followed import Home, all_of
 from metastore.migration.thrift_source import ThriftSource
-from tests.metastore.migration.places import Going, Place
+from tests.metastore.migration.places import Going, Killable, Place
 from tests.metastore.migration.random_changes import Tables
 from tests.support import builders
 
 ATTEMPTS = 20
 """Of a command, before a test fails. The first ones are killed early."""
-
-
-class Killable(Protocol):
-    def kill(self) -> None: ...
-
-    def start(self) -> object: ...
 
 
 class Repeated:
@@ -72,7 +66,7 @@ class Storm(Repeated):
         self._servers[name].start()
 
 
-def over_and_back(place: Place, servers: Mapping[str, Killable], directory: Path, seed: int) -> None:
+def over_and_back(place: Place, directory: Path, seed: int) -> None:
     """A database comes over and goes back, and over again: no acknowledged write is lost or doubled."""
     rng = random.Random(seed)
     name = f"kill_{seed}"
@@ -89,7 +83,7 @@ def over_and_back(place: Place, servers: Mapping[str, Killable], directory: Path
 
     turns = (("cut-over", Home.HERE, "ours"), ("roll-back", Home.THERE, "old"), ("cut-over", Home.HERE, "ours"))
     for turn, (what, home, server) in enumerate(turns):
-        storm = Storm(servers, random.Random(seed * 10 + turn))
+        storm = Storm(place.servers, random.Random(seed * 10 + turn))
         with Going(place, name, directory, seed * 10 + turn, kept) as going, storm:
             if turn == 0:
                 insisted(place, rng, "import", *options, done=lambda: is_imported(place, options[1]))

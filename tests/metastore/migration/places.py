@@ -6,10 +6,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from click.testing import CliRunner
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from metastore.cli.migrate import migrate
 from metastore.migration.followed import Home, all_of
 from metastore.migration.objects import DatabaseKey
 from metastore.migration.thrift_source import ThriftSource
@@ -19,10 +23,21 @@ from tests.support.front import FrontServer
 from tests.support.server import MetastoreServer
 
 
-class Place:
-    """An old metastore, a new one, and a front before both."""
+class Killable(Protocol):
+    """A server."""
 
-    def __init__(self, old: str, ours: MetastoreServer, front: FrontServer) -> None:
+    def kill(self) -> None: ...
+
+    def start(self) -> object: ...
+
+
+class Place:
+    """An old metastore, a new one, and a front before both. `servers`: those of them that may be killed."""
+
+    def __init__(
+        self, old: str, ours: MetastoreServer, front: FrontServer, servers: Mapping[str, Killable] | None = None
+    ) -> None:
+        self.servers = servers or {}
         self.old, self.ours, self.front = old, ours, front
         self.said = front.file.with_name("commands.log")
         """What commands in processes of their own have said."""
@@ -30,6 +45,12 @@ class Place:
     def switch(self, what: str, *databases: str, code: int | None = 0) -> Any:
         ways = ("--front", str(self.front.file), "--front-uri", self.front.uri, "--uri", self.ours.uri)
         return run(what, self.old, *databases, *ways, code=code)
+
+    def tried(self, what: str, *databases: str) -> bool:
+        """Whether a command ended well."""
+        ways = ("--front", str(self.front.file), "--front-uri", self.front.uri, "--uri", self.ours.uri)
+        result = CliRunner().invoke(migrate, [what, self.old, *databases, *ways])
+        return result.exit_code == 0
 
     def complaint(self, what: str, *databases: str) -> str:
         ways = ("--front", str(self.front.file), "--front-uri", self.front.uri, "--uri", self.ours.uri)

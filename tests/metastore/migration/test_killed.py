@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.metastore.migration.killing import Killable, over_and_back
+from tests.metastore.migration.killing import over_and_back
 from tests.metastore.migration.places import Place, backends
 from tests.support import reference
 from tests.support.front import FrontServer
@@ -18,9 +18,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module", params=["lake", "hive", pytest.param("hive with a log", marks=pytest.mark.interop)])
-def places(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Place, dict[str, Killable]]]:
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Metastores that may be killed. Hive without its log, which Maven brings, is compared."""
     directory = tmp_path_factory.mktemp("killed")
     with ExitStack() as stack:
@@ -36,10 +34,9 @@ def places(
         ours = stack.enter_context(MetastoreServer(directory / "ours", "--workers", "1"))
         uri = f"thrift://{old.host}:{old.port}"
         front = stack.enter_context(FrontServer(directory / "front", backends(uri, ours)))
-        yield Place(uri, ours, front), {"old": old, "ours": ours, "front": front}
+        yield Place(uri, ours, front, {"old": old, "ours": ours, "front": front})
 
 
 @pytest.mark.parametrize("seed", range(share_of(100)))
-def test_no_acknowledged_write_is_lost(places: tuple[Place, dict[str, Killable]], tmp_path: Path, seed: int) -> None:
-    place, servers = places
-    over_and_back(place, servers, tmp_path, seed)
+def test_no_acknowledged_write_is_lost(place: Place, tmp_path: Path, seed: int) -> None:
+    over_and_back(place, tmp_path, seed)

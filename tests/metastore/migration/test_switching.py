@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +34,8 @@ from metastore.migration.followed import Home
 from metastore.migration.objects import DatabaseKey
 from metastore.migration.switching.front_file import FrontFile, Site
 from tests.metastore.migration.following import complaint, differences, follow, run
-from tests.metastore.migration.places import Going, Place, backends
+from tests.metastore.migration.killing import answered
+from tests.metastore.migration.places import Going, Killable, Place, backends
 from tests.metastore.migration.random_changes import Tables
 from tests.spark.session import SparkError, SparkSession, require
 from tests.support import builders
@@ -49,7 +51,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         MetastoreServer(directory / "ours", "--workers", "1") as ours,
         FrontServer(directory / "front", backends(old.uri, ours)) as front,
     ):
-        yield Place(old.uri, ours, front)
+        yield Place(old.uri, ours, front, {"old": old, "ours": ours})
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +126,30 @@ def test_nothing_is_lost_if_it_is_killed_at_any_step(place: Place, tmp_path: Pat
         with place.client(server) as client:
             going.check(client)
         kept = going.writer.kept
+
+
+def test_servers_that_are_killed_lose_nothing(place: Place, tmp_path: Path) -> None:
+    """A sample of `test_killed`: the new one while it is cut over, the old one while it is rolled back."""
+    name = "sk"
+    with place.client() as client:
+        client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+    run("import", place.old, "--uri", place.ours.uri, "--databases", name)
+    kept: Tables = {}
+    for what, home, server in (("cut-over", Home.HERE, "ours"), ("roll-back", Home.THERE, "old")):
+        with Going(place, name, tmp_path, 1, kept) as going:
+            once = threading.Timer(1.0, again, [place.servers[server]])
+            once.start()
+            while answered(lambda: place.home(name)) is not home:
+                place.tried(what, name, "--databases", name)
+            once.join()
+        with place.client(server) as client:
+            going.check(client)
+        kept = going.writer.kept
+
+
+def again(server: Killable) -> None:
+    server.kill()
+    server.start()
 
 
 @pytest.mark.long
