@@ -367,14 +367,13 @@ class Tasks:
 
 def unbringable(source: Source, parts: TableParts) -> str | None:
     """Why a table can't be brought; None if it can."""
-    if (parts.table.parameters or {}).get(MOVED_FROM) is not None:
-        return f"it was cut over to another metastore: {parts.table.parameters.get('metadata_location')}"
+    parameters = parts.table.parameters or {}
+    if MOVED_FROM in parameters:
+        return f"it was cut over to another metastore: {parameters.get('metadata_location')}"
     if source.timeline_position(parts.key):
         return "it has a timeline, which isn't brought yet: its files are known to the timeline alone"
     input_format = (parts.table.sd and parts.table.sd.inputFormat) or ""
-    if (parts.table.parameters or {}).get(PRIMARY_KEY, "").strip() and input_format.endswith(
-        "MapredParquetInputFormat"
-    ):
+    if parameters.get(PRIMARY_KEY, "").strip() and input_format.endswith("MapredParquetInputFormat"):
         return "it has a primary key of the lake's, and so a timeline, which isn't brought yet"
     return None
 

@@ -165,6 +165,7 @@ class CutOver:
     def _give_up(self, key: DatabaseKey, gate: Gate, error: BaseException) -> None:
         """Lets writers write there again. If that fails, too, the state says that it is under way."""
         if isinstance(error, TakenOver):
+            self._say(f"{key}: another command has taken over. If it is about another database, do this one again")
             return
         try:
             if self._pointers is not None and self._followed.state.home(key) is Home.SWITCHING:

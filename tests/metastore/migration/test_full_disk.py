@@ -39,14 +39,14 @@ def session(url: str) -> Iterator[psycopg2.extensions.cursor]:
 
 
 class Small:
-    """A database on a disk of 64 MB of its own. `full`: nothing more fits."""
+    """A database on a disk of 256 MB of its own. `full`: nothing more fits."""
 
     said = f"{DATABASE_FULL}: could not extend file"
 
     def __init__(self, directory: Path) -> None:
         self._disk = directory / "disk"
         self._disk.mkdir(parents=True)
-        mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(self._disk)]
+        mount = ["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", str(self._disk)]
         if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
             pytest.skip("a small disk needs the right to mount one")
         self._space = self._disk / "space"
@@ -117,6 +117,7 @@ class Refusing:
 @pytest.mark.parametrize("kind", [Small, Refusing])
 def test_it_halts_and_goes_on(kind: type[Small] | type[Refusing], tmp_path: Path) -> None:
     disk = kind(tmp_path)
+    (tmp_path / "ours").mkdir()
     try:
         with (
             MetastoreServer(tmp_path / "old", "--workers", "1") as old,
