@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from thrift.Thrift import TApplicationException
@@ -413,7 +414,7 @@ def sharing_columns(
     """
     lists: list[list[FieldSchema]] = []
     by_id: dict[int, int] = {}
-    by_content: dict[tuple[Any, ...], int] = {}
+    by_content: dict[Any, int] = {}
     shared, places = [], []
     for each in partitions:
         columns = None if each.sd is None else each.sd.cols
@@ -423,13 +424,16 @@ def sharing_columns(
             continue
         place = by_id.get(id(columns))
         if place is None:
-            content = tuple((one.name, one.type, one.comment, getattr(one, "unknown", b"")) for one in columns)
+            content = tuple(map(_of_column, columns))
             place = by_id[id(columns)] = by_content.setdefault(content, len(lists))
             if place == len(lists):
                 lists.append(columns)
         shared.append(each.replace(sd=each.sd.replace(cols=None)))
         places.append(place)
     return shared, lists, places
+
+
+_of_column = attrgetter(*FieldSchema.field_names())
 
 
 def partition_name(parts: TableParts, partition: Partition) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from thrift.Thrift import TApplicationException, TException
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.errors import NOTHING_DONE
+from lake.protocol.errors import NOTHING_DONE, OUTCOME_UNKNOWN
 from lake.protocol.hive import (
     AddPrimaryKeyRequest,
     ColumnStatistics,
@@ -134,14 +134,16 @@ class Writer:
             if _is_refusal(error):
                 raise
             self.unsure += 1
-            self._look_which(change, f"{getattr(error, 'message', None) or error}")
+            why = str(getattr(error, "message", None) or error)
+            answered = isinstance(error, ExceptionStruct) and OUTCOME_UNKNOWN not in why
+            self._look_which(change, why, may_be_late=not answered)
             return
         change(self.kept)
 
-    def _look_which(self, change: Callable[[Tables], object], why: str) -> None:
+    def _look_which(self, change: Callable[[Tables], object], why: str, *, may_be_late: bool) -> None:
         before, after = copy.deepcopy(self.kept), copy.deepcopy(self.kept)
         change(after)
-        if (found := self._looked()) == before:
+        if (found := self._looked()) == before and may_be_late:
             time.sleep(SURE_SECONDS)
             found = self._looked()
         if found not in (before, after):
