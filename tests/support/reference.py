@@ -202,6 +202,10 @@ class DurableHive(HiveReference):
 
     durability = "default"
 
+    def _make_transaction_tables(self, conf: Any) -> None:
+        if not self.port:  # they are there when it is started again
+            super()._make_transaction_tables(conf)
+
 
 @contextmanager
 def notifying(directory: Path, kind: type[HiveReference] = HiveReference) -> Iterator[HiveReference]:
