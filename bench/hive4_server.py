@@ -1,4 +1,4 @@
-"""Hive 4's own metastore server on Postgres, for comparison, with and without its cache.
+"""The metastore server of Hive 3.1 or 4 on Postgres, for comparison, with and without its cache.
 
 It runs as its users run it: its own main class in a Java virtual machine of its own.
 """
@@ -20,7 +20,7 @@ from lake.protocol.errors import UserError
 from tests.interop import maven
 from tests.support.jvm import OPENED
 from tests.support.reference import COMMON_SETTINGS, write_configuration, write_log_configuration
-from tests.support.reference4 import OWN_SETTINGS, SCHEMA, SCRIPTS, START_SECONDS, Release, class_path
+from tests.support.reference4 import OWN_SETTINGS, START_SECONDS, Release
 
 MAIN_CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 CACHED_STORE = {
@@ -67,11 +67,11 @@ class Hive4Server:
             **(CACHED_STORE if cached else {}),
         }
         try:
-            jars = [connection.jar, *class_path(release)]
+            jars = [connection.jar, *release.class_path()]
         except maven.Unavailable as error:
             raise UserError(str(error)) from None
         conf = directory / "conf"
-        write_configuration(conf, {**COMMON_SETTINGS, **OWN_SETTINGS, **settings})
+        write_configuration(conf, {**COMMON_SETTINGS, **OWN_SETTINGS, **release.settings, **settings})
         write_log_configuration(conf / "log4j2.properties", "warn")
         self.host, self.port = HOST, free_port()
         self._log = directory / "hive.log"
@@ -93,7 +93,7 @@ class Hive4Server:
                 if trial.connect_ex((self.host, self.port)) == 0:
                     return
             time.sleep(0.1)
-        raise UserError(f"Hive 4's server doesn't start; the end of its log:\n{self._log.read_text()[-2000:]}")
+        raise UserError(f"Hive's server doesn't start; the end of its log:\n{self._log.read_text()[-2000:]}")
 
     def close(self) -> None:
         self._process.terminate()
@@ -124,7 +124,7 @@ class Hive4OnPostgres(Hive4Server):
 
 def _make_tables(url: URL, release: Release) -> None:
     """Makes Hive's tables by its own scripts. Raises `maven.Unavailable`."""
-    script = maven.unpacked(SCRIPTS) / f"scripts/metastore/upgrade/postgres/hive-schema-{SCHEMA}.postgres.sql"
+    script = release.script("postgres")
     with transaction(url) as cursor:
         cursor.execute(script.read_text())
         cursor.execute("SET search_path TO public")  # the script has emptied it

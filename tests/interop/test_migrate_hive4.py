@@ -1,4 +1,4 @@
-"""Hive 4's metastores on Postgres come over, by Thrift and from their database."""
+"""Metastores of Hive 3.1 and 4 on Postgres come over, by Thrift and from their database."""
 
 import json
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ from lake.protocol.hive import (
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.metastore.migration.same_sources import assert_same
 from tests.support import command
-from tests.support.reference4 import RELEASES
+from tests.support.reference4 import HIVE3, RELEASES
 from tests.support.server import MetastoreServer
 
 
-@pytest.fixture(scope="module", params=sorted(RELEASES))
+@pytest.fixture(scope="module", params=[HIVE3, *RELEASES.values()], ids=lambda release: release.version)
 def hive(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Hive4OnPostgres, str]]:
@@ -37,7 +37,7 @@ def hive(
     try:
         url = postgres.create("hive")
         try:
-            server = Hive4OnPostgres(directory, url, directory / "warehouse", RELEASES[request.param], cached=False)
+            server = Hive4OnPostgres(directory, url, directory / "warehouse", request.param, cached=False)
         except UserError as error:
             pytest.skip(str(error))
         with server:

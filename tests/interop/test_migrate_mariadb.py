@@ -18,7 +18,7 @@ from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.metastore.migration.same_sources import assert_same
 from tests.support import command, mariadb
 from tests.support.mariadb import MariaDb
-from tests.support.reference4 import BEFORE, SCHEMA, SCRIPTS
+from tests.support.reference4 import BEFORE, SCHEMA
 from tests.support.server import MetastoreServer
 
 USER, PASSWORD = "hive", "s3cret"
@@ -30,7 +30,7 @@ OPTIONS = "useSSL=false&allowPublicKeyRetrieval=true&nullDatabaseMeansCurrent=tr
 def archive() -> Path:
     """Hive's scripts, and MySQL's driver, which lies beside them."""
     try:
-        return maven.unpacked(SCRIPTS)
+        return maven.unpacked(BEFORE.scripts)
     except maven.Unavailable as error:
         pytest.skip(str(error))
 

@@ -1,10 +1,12 @@
 """How outcomes of others' suites are read, judged and written down."""
 
+from datetime import date
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tests.interop import suites
+from tests.interop import record, suites
 from tests.interop.suites import Exclusion, Outcome
 
 XML = """\
@@ -81,3 +83,26 @@ def test_fails(
     with pytest.raises(AssertionError, match=answer):
         suites.judge(request, "x.T", outcomes, expected, excluded)
     request.node.user_properties.clear()
+
+
+def test_a_run_of_some_files_keeps_what_is_known_of_others(tmp_path: Path) -> None:
+    for each in ("tests/test_a.py", "tests/test_b.py"):
+        (tmp_path / each).parent.mkdir(exist_ok=True)
+        (tmp_path / each).touch()
+    before = "\n".join(
+        [
+            *record.HEADINGS,
+            *(f"| About {each} (tests/test_{each}.py) | 2026-01-31 | 1 | 0 | 0 |" for each in "abc"),
+            *(f"\n## tests/test_{each}.py\n\n- passed: test_{each}\n" for each in "abc"),
+            "## Versions\n\n- Java 1\n- org.example: it 1.0\n",
+        ]
+    )
+    now = record.Record(tmp_path / "page.md")
+    now.ran(ModuleType("test_a", "About a."), "tests/test_a.py", "passed", "test_new")
+    page = now.page(before, tmp_path)
+    assert "| About b (tests/test_b.py) | 2026-01-31 | 1 | 0 | 0 |" in page and "- passed: test_b" in page
+    assert f"| About a (tests/test_a.py) | {date.today().isoformat()} | 1 | 0 | 0 |" in page
+    assert "- passed: test_new" in page and "test_a\n" not in page.partition("## Versions")[0]
+    assert "test_c" not in page, "that file is gone"
+    assert "- org.example: it 1.0" in page and "Java 1\n" not in page
+    assert now.page(page, tmp_path) == page

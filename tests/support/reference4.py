@@ -1,13 +1,14 @@
-"""Hive 4's own metastore server, run out of Maven's jars, as the reference for the calls that Hive 2.3 doesn't have.
+"""Hive's own metastore servers of 3.1 and 4, run out of Maven's jars.
 
-It is the newest Hive that runs on Java 17, unless another release is asked for. Its database is made by the scripts of
-the last release that has them in an archive of its own, and brought up to the newest one's by what little changed
-between the two.
+Hive 4's is the reference for the calls that Hive 2.3 doesn't have: the newest that runs on Java 17, unless another
+release is asked for. Its database is made by the scripts of the last release that has them in an archive of its own,
+and brought up to the newest one's by what little changed between the two.
 """
 
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -17,26 +18,56 @@ from tests.interop import maven
 from tests.support.reference import HiveReference
 
 SCHEMA = "4.0.0"
-SCRIPTS = "org.apache.hive:hive-standalone-metastore-server:4.0.1:bin:tar.gz"
+SCRIPTS_4 = "org.apache.hive:hive-standalone-metastore-server:4.0.1:bin:tar.gz"
+SCRIPTS_3 = "org.apache.hive:hive-standalone-metastore:3.1.3:bin:tar.gz"
 
 
 @dataclass(frozen=True)
 class Release:
-    """A release of Hive 4.
+    """A release of Hive.
 
-    `schema`: the version that its database has to name. `datanucleus`: the versions of DataNucleus for JDO, of its
-    core, of it for databases, and of JDO itself. `dropped_indexes`, `dropped_columns`: what its database lacks of what
-    the scripts make.
+    `schema`: the version that its database has to name, `scripts` what makes it, and `script_schema` the version that
+    they are of. `dropped_indexes`, `dropped_columns`: what its database lacks of what the scripts make. `settings`:
+    what its server needs without the rest of Hive.
     """
 
     version: str
     schema: str
-    datanucleus: tuple[str, str, str, str]
+    scripts: str
+    script_schema: str
     dropped_indexes: tuple[str, ...] = ()
     dropped_columns: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def script(self, database: str) -> Path:
+        """What makes the tables in a kind of database (`derby`, `postgres`, `mysql`). Raises `maven.Unavailable`."""
+        directory = maven.unpacked(self.scripts) / "scripts/metastore/upgrade" / database
+        return directory / f"hive-schema-{self.script_schema}.{database}.sql"
+
+    def class_path(self) -> list[Path]:
+        """The jars of Hive's server and of Hadoop. Raises `maven.Unavailable`."""
+        server = maven.class_path(
+            [f"org.apache.hive:hive-standalone-metastore:{self.version}"], exclusions=NOT_OF_HADOOP
+        )
+        return [*server, *maven.class_path(HADOOP, exclusions=NOT_OF_HADOOP)]
+
+
+@dataclass(frozen=True)
+class Release4(Release):
+    """A release of Hive 4.
+
+    `datanucleus`: the versions of DataNucleus for JDO, of its core, of it for databases, and of JDO itself.
+    """
+
+    datanucleus: tuple[str, str, str, str] = ("", "", "", "")
+
+    def class_path(self) -> list[Path]:
+        """The jars of Hive's server and of Hadoop. Raises `maven.Unavailable`."""
+        server = maven.class_path(self._server, exclusions=["*:*"])
+        return [*server, *maven.class_path(HADOOP, exclusions=NOT_OF_HADOOP)]
 
     @property
-    def server(self) -> list[str]:
+    def _server(self) -> list[str]:
         """The server, which lies in the jar of Hive's engine, and what it expects beside itself."""
         jdo, core, rdbms, api = self.datanucleus
         return [
@@ -58,19 +89,34 @@ class Release:
         ]
 
 
-NEWEST = Release(
+NEWEST = Release4(
     "4.1.0",
     "4.1.0",
-    ("6.0.3", "6.0.10", "6.0.10", "3.2.0-release"),
+    SCRIPTS_4,
+    SCHEMA,
     # Statistics don't repeat the names of what they belong to any more.
     ("TAB_COL_STATS_IDX", "PCS_STATS_IDX"),
     (
         ("TAB_COL_STATS", ("CAT_NAME", "DB_NAME", "TABLE_NAME")),
         ("PART_COL_STATS", ("CAT_NAME", "DB_NAME", "TABLE_NAME", "PARTITION_NAME")),
     ),
+    datanucleus=("6.0.3", "6.0.10", "6.0.10", "3.2.0-release"),
 )
-BEFORE = Release("4.0.1", SCHEMA, ("5.2.8", "5.2.10", "5.2.10", "3.2.0-m3"))
+BEFORE = Release4("4.0.1", SCHEMA, SCRIPTS_4, SCHEMA, datanucleus=("5.2.8", "5.2.10", "5.2.10", "3.2.0-m3"))
 RELEASES = {each.version: each for each in (NEWEST, BEFORE)}
+"""Of Hive 4."""
+
+_PACKAGE = "org.apache.hadoop.hive.metastore"
+HIVE3 = Release(
+    "3.1.3",
+    "3.1.0",
+    SCRIPTS_3,
+    "3.1.0",
+    settings={
+        "metastore.expression.proxy": f"{_PACKAGE}.DefaultPartitionExpressionProxy",
+        "metastore.task.threads.always": f"{_PACKAGE}.events.EventCleanerTask",
+    },
+)
 #: Hadoop with all that it needs, without its own logging.
 HADOOP = [
     f"org.apache.hadoop:hadoop-{part}:3.3.6" for part in ("common", "hdfs", "hdfs-client", "mapreduce-client-core")
@@ -88,12 +134,6 @@ OWN_SETTINGS = {
 """Settings of Hive 4 alone."""
 
 
-def class_path(release: Release) -> list[Path]:
-    """The jars of Hive's server and of Hadoop. Raises `maven.Unavailable`."""
-    server = maven.class_path(release.server, exclusions=["*:*"])
-    return [*server, *maven.class_path(HADOOP, exclusions=NOT_OF_HADOOP)]
-
-
 class Hive4Reference(HiveReference):
     """A running metastore of Hive 4. Raises `maven.Unavailable` where its jars can't be had."""
 
@@ -102,7 +142,7 @@ class Hive4Reference(HiveReference):
     release = NEWEST
 
     def _class_path(self) -> list[Path]:
-        return class_path(self.release)
+        return self.release.class_path()
 
     def _serve(self) -> int:
         metastore = self._gateway.jvm.org.apache.hadoop.hive.metastore
@@ -129,7 +169,7 @@ class Hive4Reference(HiveReference):
 
     def _make_database(self, url: str) -> None:
         jvm = self._gateway.jvm
-        script = maven.unpacked(SCRIPTS) / f"scripts/metastore/upgrade/derby/hive-schema-{SCHEMA}.derby.sql"
+        script = self.release.script("derby")
         connection = jvm.java.sql.DriverManager.getConnection(url)
         output = jvm.java.io.ByteArrayOutputStream()
         content = jvm.java.io.FileInputStream(str(script))

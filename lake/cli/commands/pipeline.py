@@ -149,6 +149,107 @@ def dry_run(project: Path, uri: str, as_json: bool) -> None:
 
 @pipeline.command()
 @_project_argument
+@uri_option
+@json_option
+def plan(project: Path, uri: str, as_json: bool) -> None:
+    """Show which definitions changed, and what that costs.
+
+    Definitions are compared with those that the latest refresh went by, by Spark's plans: a comment, other blanks or
+    other names within a query compute nothing. Shown are the rows and bytes that are read, the tables below, and the
+    lines that differ. Nothing is written.
+
+    \b
+    Example:
+      metastore pipeline plan shop --uri thrift://metastore.example:9083
+    """
+    from lake.cli.pipeline_changes import print_plan
+
+    with _runner(_graph(project, uri), uri) as runner:
+        from lake.layers.runner.planning import plan_of
+
+        found = plan_of(runner)
+    if as_json:
+        print_json([each.as_json() for each in found])
+    else:
+        print_plan(found)
+
+
+@pipeline.command()
+@_project_argument
+@uri_option
+@confirming_options
+@json_option
+def apply(project: Path, uri: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Refresh as `plan` says, also tables with other columns.
+
+    What will be done is shown first. All tables complete together, at one moment.
+
+    \b
+    Examples:
+      metastore pipeline apply shop
+      metastore pipeline apply shop --yes
+    """
+    from lake.cli.pipeline_changes import print_plan
+
+    with _runner(_graph(project, uri), uri) as runner:
+        from lake.layers.runner.planning import plan_of
+        from lake.layers.runner.runner import LayersFailed
+
+        found = plan_of(runner)
+        if dry_run and as_json:
+            print_json([each.as_json() for each in found])
+        elif not as_json:
+            print_plan(found)
+        if dry_run:
+            return
+        if refused := [each.refused for each in found if each.refused is not None]:
+            raise UserError(refused[0])
+        confirm("Refresh so?", yes=yes)
+        began = time.monotonic()
+        runner.progress = _progress(began)
+        try:
+            result = runner.refresh([each.layer for each in found if each.asks])
+        except LayersFailed as error:  # all else is done
+            _print_result(error.result, time.monotonic() - began, as_json=as_json)
+            raise
+        _print_result(result, time.monotonic() - began, as_json=as_json)
+
+
+@pipeline.command()
+@_project_argument
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@uri_option
+@click.option("--samples", default=5, show_default=True, type=click.IntRange(0, 100), help="Rows to show of each kind.")
+@json_option
+def diff(project: Path, tables: tuple[str, ...], uri: str, samples: int, as_json: bool) -> None:
+    """Show which rows changed definitions would change.
+
+    The rows of each TABLE, by default of all whose definitions have changed and of those that read them, are computed
+    by the definitions of now, from the state of the sources that the stored rows were computed from. Nothing is
+    written.
+
+    \b
+    Examples:
+      metastore pipeline diff shop
+      metastore pipeline diff shop dws.revenue --samples 20 --json
+    """
+    from lake.cli.pipeline_changes import print_differences
+
+    graph = _graph(project, uri)
+    for name in tables:
+        graph.node(name)
+    with _runner(graph, uri) as runner:
+        from lake.layers.runner.differing import differences_of
+
+        found = differences_of(runner, tables, samples)
+    if as_json:
+        print_json([each.as_json() for each in found])
+    else:
+        print_differences(found)
+
+
+@pipeline.command()
+@_project_argument
 @click.argument("table", required=False)
 @uri_option
 @json_option

@@ -11,13 +11,14 @@ from sqlglot import exp
 
 from lake.layers.compiler.building import Builder, Built, Table, numbered
 from lake.layers.compiler.checks import FAILED, Checks, checked, rejected
+from lake.layers.compiler.defined import Comparer, Defined, settings_of
 from lake.layers.compiler.deltas import Deltas, Relations, Step
 from lake.layers.compiler.graph import Graph, Node, cdc_query
 from lake.layers.compiler.handles import readable, value_of
 from lake.layers.compiler.layers import Layer, how, keyed, layer_of, recomputed, refresh
 from lake.layers.compiler.stored_keys import NoTables, RowKeys, StoredKeys
 from lake.layers.compiler.written import Written
-from lake.layers.definitions.model import READINESS, REFRESH_POLICY, RefreshPolicy
+from lake.layers.definitions.model import READINESS, REFRESH_POLICY, Project, RefreshPolicy
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
 from lake.protocol.formats.keyed_table import BUCKET, MERGE_ENGINE, PRIMARY_KEY, SEQUENCE_FIELD, column_names
@@ -45,7 +46,7 @@ _UNNAMED = re.compile(r"(?:struct<|,)(?!\w*[A-Za-z_]\w*:)([^<>,:]*):", re.ASCII)
 """A field of a struct whose name can't stand in a type without quotes, such as those that `arrays_zip` numbers."""
 
 
-class Analyser(Protocol):
+class Analyser(Comparer, Protocol):
     """What parses and analyses queries: Spark, or what knows its answers."""
 
     def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -57,7 +58,7 @@ class Compiled:
     """A layer with all that a refresh and its table need.
 
     `types`: of the table's columns. `kind` is `incremental`, `by group` or `full`, for the `reasons`. `definition` is
-    a digest of what the rows depend on. `row_keys` is None for tables without `ROW_KEY`.
+    a digest of what the rows depend on, `defined` the same in words. `row_keys` is None for tables without `ROW_KEY`.
     """
 
     node: Node
@@ -67,6 +68,7 @@ class Compiled:
     reasons: Sequence[str]
     checks: Checks
     definition: str
+    defined: Defined
     row_keys: RowKeys | None = None
 
     @property
@@ -120,7 +122,7 @@ def compiled(
     found = []
     for node in graph.nodes:
         try:
-            made = _compiled(node, known, graph.project.database, analyser, stored or NoTables())
+            made = _compiled(node, known, graph.project, analyser, stored or NoTables())
         except BadQuery as error:
             raise BadDefinition(node.place, str(error)) from None
         table = Table(made.name, (*made.layer.outputs,), made.layer.known_by, made.layer.non_null)
@@ -132,10 +134,11 @@ def compiled(
 def _compiled(
     node: Node,
     known: Mapping[str, tuple[Table, Mapping[str, str]]],
-    database: str,
+    project: Project,
     analyser: Analyser,
     stored: StoredKeys,
 ) -> Compiled:
+    database = project.database
     _check_properties(node)
     for name in node.reads:
         if name not in known:
@@ -164,7 +167,25 @@ def _compiled(
     columns |= {name: "string" for name in layer.columns if name not in columns}
     _check_types(columns)
     digest = _digest(request, written, columns, (*layer.key, row_keys), node)
-    return Compiled(node, layer, columns, kind, reasons, checks, digest, row_keys)
+    defined = Defined(
+        request["queries"],
+        {name: request["views"][name] for name in sorted(request["views"])},
+        database,
+        request["tables"],
+        [
+            {**one, "violation": each.violation.value}
+            for one, each in zip(request["conditions"], node.expectations, strict=True)
+        ],
+        columns,
+        [*layer.key],
+        None if row_keys is None else row_keys.value,
+        _ROW_KEYS,
+        settings_of(project.configuration),
+        [*node.partitions],
+        {name: node.properties[name] for name in sorted(node.properties)},
+        node.is_quarantine,
+    )
+    return Compiled(node, layer, columns, kind, reasons, checks, digest, defined, row_keys)
 
 
 def _as_stored(

@@ -4,18 +4,23 @@ Both come to the same rows and the same changes. A way's *work* is what its step
 to start, as bytes that are read in that time. What refreshes of a layer took makes seconds of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlglot import exp
 
 from lake.layers.compiler.deltas import Restriction, Step
+from lake.layers.runner.engine import SourceChange
 
 JOB_BYTES = 4 * 1024 * 1024
 """What a job costs before it reads anything, as bytes that are read in the same time."""
 
 _SECONDS_PER_BYTE = 25e-9
 """Where a layer has no refreshes yet that tell."""
+
+_COMPARING = 4
+"""Rows that changed are found by reading all of the files that came and went, and putting their rows side by side."""
 
 _WARMING_SECONDS = 10.0
 """What the first refresh of a process may take longer than the next, since Spark compiles itself."""
@@ -78,6 +83,32 @@ class Ways:
 
 
 INCREMENT, WHOLE = "increment", "whole"
+
+
+def reading_seconds(bytes: int) -> float:
+    """What finding out which rows changed takes, in files of so many bytes."""
+    return (JOB_BYTES + bytes * _COMPARING) * _SECONDS_PER_BYTE
+
+
+class Gain(NamedTuple):
+    """What a layer's increment saves, in seconds, if it `needs` to know some changes of sources."""
+
+    needs: frozenset[SourceChange]
+    seconds: float
+
+
+def not_worth(gains: Sequence[Gain], costs: Mapping[SourceChange, float]) -> Set[SourceChange]:
+    """The changes that take longer to read, in seconds, than all increments that need them save."""
+    left = {*costs}
+    while left:
+        possible = [each for each in gains if each.seconds > 0 and each.needs <= left]
+        lost, worst = max(
+            (costs[one] - sum(each.seconds for each in possible if one in each.needs), one) for one in left
+        )
+        if lost <= 0:
+            break
+        left.remove(worst)
+    return {*costs} - left
 
 
 class Sizes:

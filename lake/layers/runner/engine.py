@@ -21,6 +21,14 @@ class Changed(NamedTuple):
     new: int
 
 
+class SourceChange(NamedTuple):
+    """A table between two positions."""
+
+    table: str
+    after: int
+    up_to: int
+
+
 class Engine(Analyser, Protocol):
     """Relations by their names, steps over them, and their results, for one refresh. `close` forgets all.
 

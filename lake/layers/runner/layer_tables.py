@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from enum import Enum
 
+from lake.client.lake_types import Schema
 from lake.layers.compiler.compiling import ROW_KEYS, Compiled
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.sinks import DELIVERED
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
-from lake.protocol.formats.keyed_table import PRIMARY_KEY
+from lake.protocol.formats.keyed_table import FEATURE, PRIMARY_KEY, TABLE_TYPE
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 from lake.tables.properties import keep_property
@@ -41,10 +42,7 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
     except NoSuchObjectException:
         return Fit.MISSING
     place, name = made.node.place, made.name
-    owner = schema.properties.get(PROJECT)
-    if owner != project:
-        whose = f"belongs to the project {owner}" if owner else "isn't a layer"
-        raise BadDefinition(place, f"there is a table {name}, which {whose}: give the layer another name")
+    check_owner(schema, made, project)
     there = engine.columns(schema)
     kept = {name: made.types.get(name) for name in there}
     key = schema.properties.get(PRIMARY_KEY, "")
@@ -73,6 +71,16 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
     return Fit.FITS if fits else Fit.OTHER_COLUMNS
 
 
+def check_owner(schema: Schema, made: Compiled, project: str) -> None:
+    """Raises BadDefinition if the table of a layer's name isn't a layer of the project."""
+    owner = schema.properties.get(PROJECT)
+    if owner != project:
+        whose = f"belongs to the project {owner}" if owner else "isn't a layer"
+        raise BadDefinition(
+            made.node.place, f"there is a table {made.name}, which {whose}: give the layer another name"
+        )
+
+
 def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> bool:
     """Makes a layer's table, or its columns, unless they are there. Raises BadDefinition as `check_table`.
 
@@ -92,6 +100,15 @@ def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *,
     if fresh := {name: kind for name, kind in made.types.items() if name not in there}:
         engine.add_columns(lake, fresh)
     return False
+
+
+def kept_properties(made: Compiled, there: Mapping[str, str]) -> dict[str, str]:
+    """The properties that a definition gives, and that the table has otherwise: it keeps those that it was made with,
+    '' where it has none. `there`: the table's. Its key is no such property."""
+    wanted = {name: made.properties[name] for name in made.node.properties if name in made.properties}
+    found = {name: there.get(name, "") for name in sorted(wanted.keys() - {PRIMARY_KEY})}
+    found = {name: value.partition(FEATURE)[0] if name == TABLE_TYPE else value for name, value in found.items()}
+    return {name: value for name, value in found.items() if value.strip().lower() != wanted[name].strip().lower()}
 
 
 def keep_row_keys(lake: LakeTable, made: Compiled) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from lake import __version__
 from lake.client.lake_types import Changes, Instant
+from lake.layers.compiler.defined import Defined
 from lake.layers.runner.costs import Taken, Ways
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException
@@ -23,6 +24,10 @@ STREAM = "pipeline"
 _UNDOING = frozenset({"rollback", "restore"})
 _FIELD = "pipeline"
 _COMPLETE = "complete"
+_DEFINED = "defined"
+KEPT_FOR = 30
+"""How many refreshes know a definition by the instant of one of them: texts can be long, and instants are deleted when
+they are old."""
 _PAGE = 50
 _WRITING = ("commit", "deltacommit", "replacecommit")
 SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "savepoint", "publish"})
@@ -53,13 +58,39 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Where the definition is kept that a refresh went by: in its own record (`definition`), or in that of the refresh
+    `number`, which completed the instant `timestamp` and `action`. `digest`: the definition's."""
+
+    digest: str
+    number: int
+    definition: Mapping[str, Any] | None = None
+    timestamp: str | None = None
+    action: str | None = None
+
+    def content(self, layer: LakeTable) -> Mapping[str, Any] | None:
+        """The definition, as its version has written it; None if the instant is gone that has it."""
+        if self.definition is not None:
+            return self.definition
+        assert self.timestamp is not None and self.action is not None
+        try:
+            found = _record_in(layer.details(self.timestamp, self.action).metadata)
+        except NoSuchObjectException:
+            return None
+        if found is None or found.kept is None or found.kept.digest != self.digest:
+            return None
+        return found.kept.definition
+
+
+@dataclass(frozen=True)
 class Record:
     """What the latest refresh of a layer says of itself.
 
     `definition` is a digest of the layer's query and table. `expected` counts, by expectation, rows that didn't meet it
     among those that were computed. `taken`: what the latest refreshes took, by way. `estimated`: what the two ways of
     this one would take, None where there was no choice. `complete`: each row is the query's answer over all that was
-    read. After a replay by another definition, rows that weren't computed again aren't.
+    read. After a replay by another definition, rows that weren't computed again aren't. `kept`: the definition, None in
+    records of releases that didn't keep it.
     """
 
     project: str
@@ -72,12 +103,14 @@ class Record:
     taken: Mapping[str, Taken] = field(default_factory=dict)
     estimated: Ways | None = None
     complete: bool = False
+    kept: Kept | None = None
 
     def metadata(self) -> bytes:
         """The instant's metadata."""
         said = asdict(self)
-        complete = said.pop("complete")  # beside it: 0.1.0 takes no other field for its own
-        return json.dumps({"operation": "refresh", _COMPLETE: complete, _FIELD: said}).encode()
+        complete, kept = said.pop("complete"), said.pop("kept")  # beside it: 0.1.0 takes no other field for its own
+        beside = {_COMPLETE: complete, **({} if kept is None else {_DEFINED: kept})}
+        return json.dumps({"operation": "refresh", **beside, _FIELD: said}).encode()
 
 
 @dataclass(frozen=True)
@@ -91,6 +124,18 @@ class LayerState:
     instant: Instant | None
     number: int
     is_ours: bool
+
+
+def kept_next(state: LayerState, defined: Defined) -> Kept:
+    """How the next refresh of a layer keeps the definition that it goes by."""
+    number = state.number + 1
+    before = None if state.record is None else state.record.kept
+    if before is None or before.digest != defined.digest or number - before.number >= KEPT_FOR:
+        return Kept(defined.digest, number, defined.as_json())
+    if before.definition is None:
+        return before
+    assert state.instant is not None
+    return Kept(before.digest, before.number, None, state.instant.timestamp, state.instant.action)
 
 
 def state_of(layer: LakeTable) -> LayerState:
@@ -157,7 +202,8 @@ def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
                 taken = {way: Taken(**each) for way, each in given.get("taken", {}).items()}
                 estimated = Ways(**given["estimated"]) if given.get("estimated") else None
                 made = {**given, "sources": sources, "taken": taken, "estimated": estimated}
-                return Record(**made, complete=found.get(_COMPLETE) is True)
+                kept = Kept(**found[_DEFINED]) if found.get(_DEFINED) else None
+                return Record(**made, complete=found.get(_COMPLETE) is True, kept=kept)
             except (TypeError, KeyError):
                 raise UserError(
                     f"the layers were refreshed by a later version than this one, {__version__}: run that version"

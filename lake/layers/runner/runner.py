@@ -7,10 +7,12 @@ layers of the same refresh among them, and all layers complete together. Nothing
 import dataclasses
 import itertools
 import logging
+import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lake.client.lake_types import Completion, Instant, Moment, Schema
 from lake.layers.compiler.building import Table
@@ -22,14 +24,15 @@ from lake.layers.compiler.layers import all_rows, recomputed, refresh, relations
 from lake.layers.definitions.model import RefreshPolicy
 from lake.layers.errors import BadDefinition, RefreshLost, first_line
 from lake.layers.runner.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
-from lake.layers.runner.costs import INCREMENT, WHOLE, Taken, Ways
-from lake.layers.runner.engine import Changed, Engine
+from lake.layers.runner.costs import INCREMENT, WHOLE, Gain, Taken, Ways, not_worth, reading_seconds
+from lake.layers.runner.definitions import Definitions
+from lake.layers.runner.engine import Changed, Engine, SourceChange
 from lake.layers.runner.holding import held_partitions, touched_partitions
 from lake.layers.runner.layer_tables import check_table, make_table
 from lake.layers.runner.readiness import Readiness, Turned
-from lake.layers.runner.records import LayerState, Record, last_read, state_of
+from lake.layers.runner.records import LayerState, Record, kept_next, last_read, state_of
 from lake.layers.runner.sinks import deliver_all
-from lake.layers.runner.source_relations import SourceChange, SourceRelations, plain
+from lake.layers.runner.source_relations import SourceRelations, plain
 from lake.layers.runner.table_keys import TableKeys
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException
@@ -176,6 +179,15 @@ class Runner:
     def compiled_by(self, engine: Engine, full: Collection[str] = ()) -> list[Compiled]:
         """The project's layers, as an engine understands them. Those that are computed as a whole because somebody
         wants it (`full`) may have other columns than their tables. Raises BadDefinition, NoSource."""
+        found = self.understood_by(engine)
+        for each in found:
+            may_rewrite = _may_rewrite(each, full)
+            check_table(engine, self.table(each.name), each, self.graph.project.name, may_rewrite=may_rewrite)
+        return found
+
+    def understood_by(self, engine: Engine) -> list[Compiled]:
+        """The project's layers, as an engine understands them, also if their tables don't fit them. Raises
+        BadDefinition, NoSource."""
         sources = {name: self._source(name, engine) for name in self.graph.sources}
         keys = TableKeys(engine, self.table, self.graph.project.name)
         found = compiled(self.graph, sources, engine, keys)
@@ -184,9 +196,6 @@ class Runner:
                 self.graph.project.directory,
                 f"the project has {len(found)} tables, and at most {MAX_TOGETHER} can complete together: divide it",
             )
-        for each in found:
-            may_rewrite = _may_rewrite(each, full)
-            check_table(engine, self.table(each.name), each, self.graph.project.name, may_rewrite=may_rewrite)
         return found
 
     def _source(self, name: str, engine: Engine) -> tuple[Table, Mapping[str, str]]:
@@ -211,6 +220,13 @@ class Runner:
 
     def _readers(self, name: str) -> str:
         return next(each.name for each in self.graph.nodes if name in each.reads)
+
+
+class _Changes(NamedTuple):
+    """How many rows of a layer's sources changed. `unread`: sources of which that is told by their files, about."""
+
+    rows: Mapping[str, Changed]
+    unread: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -238,6 +254,7 @@ class _Refresh:
         self._replay = replay
         self._project = runner.graph.project.name
         self._layers = runner.compiled_by(engine, full)
+        self._definitions = Definitions(engine)
         self._rewritten = {  # layers that get other columns
             each.name
             for each in self._layers
@@ -250,6 +267,8 @@ class _Refresh:
         self._moment = Moment(max(moments))
         self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
         self._sources = SourceRelations(engine, self._lakes, self._positions)
+        self._states: dict[str, LayerState] = {}
+        self._unread: Set[SourceChange] = frozenset()
         self._changed: dict[str, Changed] = {}  # layers that this refresh changes, and how many rows of them
         self._relations: dict[str, Relations] = {}
         self._commits: dict[str, LayerCommit] = {}
@@ -307,6 +326,8 @@ class _Refresh:
             except foreseen as error:
                 return self._failed(made.name, error)
 
+        if self._runner.choose:
+            self._unread = self._not_worth_reading()
         with ThreadPoolExecutor(self._engine.threads, "layers") as pool:
             for each in self._layers:
                 computed[each.name] = pool.submit(compute_and_say, each)
@@ -324,8 +345,47 @@ class _Refresh:
             why = f"{why}. Leave such rows out in its query by WHERE, or give them a value by coalesce"
         return LayerResult(layer, FAILED, why)
 
+    def _not_worth_reading(self) -> Set[SourceChange]:
+        """What changed in sources and takes longer to find out than increments would save: layers are computed whole.
+
+        Layers that others read are taken to stay as they are, since nobody knows yet what becomes of them.
+        """
+        gains = []
+        for made in self._layers:
+            state = self._state(made)
+            before = self._positions_read(made, state)
+            if made.name in self._rewritten or made.kind == "full" or self._why_full(made, state, before) is not None:
+                continue
+            outside = {name: self._sources.change(name, position or 0) for name, position in before.items()}
+            outside = {name: each for name, each in outside.items() if name in self._runner.graph.sources}
+            written = {name: told for name, each in outside.items() if (told := self._sources.written(each))}
+            if not written:
+                continue
+            gain = math.inf
+            if not self._must_increment(made):
+                relations = {name: self._relation(name, position) for name, position in before.items()}
+                changed = {name: told.rows for name, told in written.items()}
+                increment = self._planned(made, state, relations, changed, whole=False)
+                whole = self._planned(made, state, relations, changed, whole=True)
+                ways = self._ways(state, increment, whole)
+                gain = ways.whole - ways.increment
+            gains.append(Gain(frozenset(outside[name] for name in written), gain))
+        named = {change for each in gains for change in each.needs}
+        costs = {change: reading_seconds(told.bytes) for change in named if (told := self._sources.written(change))}
+        return not_worth(gains, costs)
+
+    def _state(self, made: Compiled) -> LayerState:
+        """How a layer stood when this refresh first looked."""
+        if made.name not in self._states:
+            self._states[made.name] = state_of(self._lakes[made.name])
+        return self._states[made.name]
+
+    def _must_increment(self, made: Compiled) -> bool:
+        """Whether there is no choice between two ways."""
+        return made.node.policy is RefreshPolicy.INCREMENTAL_STRICT or made.name in self._replay
+
     def _layer(self, made: Compiled) -> LayerResult:
-        state = state_of(self._lakes[made.name])
+        state = self._state(made)
         self._check_nothing_newer(made, state)
         if made.name in self._rewritten:
             return self._rewrite(made, state)
@@ -338,8 +398,8 @@ class _Refresh:
             self._hold(made, Deltas({}, [], f"_{plain(made.name)}"), None)
             return LayerResult(made.name, "unchanged")
         relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
-        changed = {} if why else self._changed_rows(made, moved, before)
-        plan = self._plan(made, state, why, relations, changed, stored)
+        changed = _Changes({}, []) if why else self._changed_rows(made, moved, before)
+        plan = self._plan(made, state, why, relations, changed)
         began = time.monotonic()
         step, deltas = plan.step, plan.deltas
         last = None if state.record is None else state.record.expected
@@ -390,42 +450,57 @@ class _Refresh:
         state: LayerState,
         why: str | None,
         relations: Mapping[str, Relations],
-        changed: Mapping[str, Changed],
-        stored: str,
+        changed: "_Changes",
     ) -> "_Plan":
         """How a layer is refreshed. `why` it must be computed as a whole; None if its increment does."""
+        if why is not None or (made.kind == "full" and changed.rows):
+            whole = self._planned(made, state, relations, changed.rows, whole=True)
+            return dataclasses.replace(whole, why=why or made.reasons[0])
+        increment = self._planned(made, state, relations, changed.rows, whole=False)
+        if not changed.unread and (self._must_increment(made) or not increment.work):
+            return increment
+        whole = self._planned(made, state, relations, changed.rows, whole=True)
+        ways = self._ways(state, increment, whole)
+        if ways.cheaper == WHOLE:
+            return dataclasses.replace(whole, why=f"estimated: {ways}", ways=ways)
+        if changed.unread:  # then the increment is of rows that nobody knows
+            why = f"reading what changed in {', '.join(changed.unread)} would take longer than it saves"
+            return dataclasses.replace(whole, why=why, ways=ways)
+        return dataclasses.replace(increment, ways=ways)
 
-        def planned(*, whole: bool, why: str | None = None, ways: Ways | None = None) -> _Plan:
-            grown = [name for name, each in changed.items() if not each.old]
-            begin = f"_{plain(made.name)}"
-            deltas = Deltas(relations, changed, begin, grown=grown, prunes=prunes)
-            if whole:
-                step: str | None = recomputed(made.layer, deltas, stored)
-            else:
-                step = refresh(made.layer, deltas, stored, merge=merge)
-            work = sizes.work(deltas.steps) if self._runner.choose and step is not None else 0
-            return _Plan(deltas, step, whole, why, ways, work)
-
+    def _planned(
+        self,
+        made: Compiled,
+        state: LayerState,
+        relations: Mapping[str, Relations],
+        changed: Mapping[str, Changed],
+        *,
+        whole: bool,
+    ) -> "_Plan":
+        """One of the two ways to refresh a layer."""
+        stored = self._sources.rows_at(made.name, self._positions[made.name])
         # A replay reads what the table's rows have in them already.
         merge = made.name not in self._replay and state.record is not None and state.record.complete
+        keys = sum(max(each) for each in changed.values())
+        grown = [name for name, each in changed.items() if not each.old]
 
         def prunes(relation: str, columns: Sequence[str]) -> bool:
             return self._sources.prunes(relation, columns, keys)
 
-        keys = sum(max(each) for each in changed.values())
-        sizes = self._sources.sizes(sum(sum(each) for each in changed.values()))
-        if why is not None or (made.kind == "full" and changed):
-            return planned(whole=True, why=why or made.reasons[0])
-        increment = planned(whole=False)
-        strict = made.node.policy is RefreshPolicy.INCREMENTAL_STRICT or made.name in self._replay
-        if strict or not increment.work:
-            return increment
-        whole = planned(whole=True)
+        deltas = Deltas(relations, changed, f"_{plain(made.name)}", grown=grown, prunes=prunes)
+        if whole:
+            step: str | None = recomputed(made.layer, deltas, stored)
+        else:
+            step = refresh(made.layer, deltas, stored, merge=merge)
+        work = 0
+        if self._runner.choose and step is not None:
+            work = self._sources.sizes(sum(sum(each) for each in changed.values())).work(deltas.steps)
+        return _Plan(deltas, step, whole, None, None, work)
+
+    def _ways(self, state: LayerState, increment: "_Plan", whole: "_Plan") -> Ways:
+        """What the two ways are estimated to take."""
         taken = {} if state.record is None else state.record.taken
-        ways = Ways.of({INCREMENT: increment.work, WHOLE: whole.work}, taken, state.number + 1)
-        if ways.cheaper == WHOLE:
-            return dataclasses.replace(whole, why=f"estimated: {ways}", ways=ways)
-        return dataclasses.replace(increment, ways=ways)
+        return Ways.of({INCREMENT: increment.work, WHOLE: whole.work}, taken, state.number + 1)
 
     def _taken(self, plan: "_Plan", state: LayerState, seconds: float) -> Mapping[str, Taken]:
         """What refreshes of a layer have taken, with this one."""
@@ -481,12 +556,12 @@ class _Refresh:
             return f"{min(rewritten)} has got other columns"
         if state.record is None:
             return "first refresh"
-        if state.record.definition != made.definition and made.name not in self._replay:
+        if made.name not in self._replay and not self._is_defined_as(made, state.record):
             return "the definition has changed"
         if not state.is_ours:
             return "somebody else has changed the table"
         if made.name in self._replay and (below := self._changed.keys() & made.layer.sources):
-            if state.record.definition != made.definition:
+            if not self._is_defined_as(made, state.record):
                 raise RefreshFailed(
                     f"{made.name} can't be replayed while {min(below)}, which it reads, changes in the same refresh:"
                     f" compute all of it by --full-refresh {made.name}"
@@ -501,21 +576,32 @@ class _Refresh:
                 return f"{name} was changed by others, too"
         return None
 
+    def _is_defined_as(self, made: Compiled, record: Record) -> bool:
+        """Whether a layer's rows are defined as when it was refreshed the last time."""
+        return not self._definitions.changes(made, self._lakes[made.name], record)
+
     def _has_moved(self, name: str, position: int | None) -> bool:
         return name in self._changed or position is None or position < self._positions[name]
 
-    def _changed_rows(
-        self, made: Compiled, moved: Sequence[str], before: Mapping[str, int | None]
-    ) -> dict[str, Changed]:
+    def _changed_rows(self, made: Compiled, moved: Sequence[str], before: Mapping[str, int | None]) -> "_Changes":
         """The tables of which a layer has to look at what has changed, and how many of their rows have."""
-        found = {}
+        found, unread = {}, []
         for name in moved:
             position = before[name] or 0
             if name in self._changed:
                 found[name] = self._changed[name]
-            elif self._sources.has_changes_among(name, position, fixed_values(made.layer.operator, name)):
-                found[name] = self._sources.changed_rows(name, position)
-        return found
+                continue
+            told = self._sources.written_among(name, position, fixed_values(made.layer.operator, name))
+            if told is None:
+                continue
+            if self._sources.change(name, position) in self._unread:
+                found[name] = told.rows
+                unread.append(name)
+            elif made.kind == "full":
+                found[name] = told.rows
+            elif any(rows := self._sources.changed_rows(name, position)):
+                found[name] = rows
+        return _Changes(found, unread)
 
     def _relation(self, name: str, position: int | None) -> Relations:
         """A table's relations, from the position that was read of it last; None where only its rows now are needed."""
@@ -563,15 +649,15 @@ class _Refresh:
             taken,
             result.estimated,
             self._is_complete(made, state, result),
+            kept_next(state, made.defined),
         )
         self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
 
-    @staticmethod
-    def _is_complete(made: Compiled, state: LayerState, result: LayerResult) -> bool:
+    def _is_complete(self, made: Compiled, state: LayerState, result: LayerResult) -> bool:
         """Whether each row of a layer is its query's answer, after a refresh."""
         if result.how == "full" or state.record is None:
             return True
-        return state.record.complete and state.record.definition == made.definition
+        return state.record.complete and self._is_defined_as(made, state.record)
 
 
 def _may_rewrite(made: Compiled, full: Collection[str]) -> bool:

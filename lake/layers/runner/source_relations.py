@@ -1,6 +1,7 @@
 """The tables that a refresh reads, as relations: their states, and what changed between two of them."""
 
 import threading
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -10,18 +11,23 @@ from lake.client.lake_types import Schema
 from lake.layers.compiler.deltas import Relations, Restriction, Step, select_from
 from lake.layers.compiler.fixed_values import Fixed
 from lake.layers.runner.costs import Sizes
-from lake.layers.runner.engine import Changed, Engine
+from lake.layers.runner.engine import Changed, Engine, SourceChange
 from lake.layers.runner.pruning import MOST_VALUES, Within, prunable, within
+from lake.layers.runner.records import SERVICES
 from lake.protocol.formats.partition_names import values_of
 from lake.tables.lake import LakeTable
 
 
-class SourceChange(NamedTuple):
-    """A table between two positions."""
+class Written(NamedTuple):
+    """What the files of a change tell of it, without their rows.
 
-    table: str
-    after: int
-    up_to: int
+    `rows`: how many rows changed, as few as the files' counts allow; an estimate, for a file doesn't say which of its
+    rows are new. `bytes`: how much is read to find them. `partitions`: those that may have changed.
+    """
+
+    rows: Changed
+    bytes: int
+    partitions: Set[str]
 
 
 class Size(NamedTuple):
@@ -46,7 +52,7 @@ class SourceRelations:
         self._sides: dict[str, tuple[SourceChange, Relations]] = {}
         self._bound: set[str] = set()
         self._found: dict[SourceChange, Changed] = {}
-        self._partitions: dict[SourceChange, Set[str]] = {}
+        self._written: dict[SourceChange, Written | None] = {}
         self._made: dict[str, Step] = {}
         self._sizes: dict[tuple[str, int], Size] = {}
         self._schemas: dict[str, Schema] = {}
@@ -69,9 +75,20 @@ class SourceRelations:
         self._sides[found.old] = self._sides[found.new] = (change, found)
         return found
 
+    def change(self, table: str, after: int) -> SourceChange:
+        """What has become of a table since a position."""
+        return SourceChange(table, after, self._positions[table])
+
+    def written(self, change: SourceChange) -> Written | None:
+        """What the files of a change tell; None if nobody has written rows. Reads no row."""
+        with self._reading:
+            if change not in self._written:
+                self._written[change] = _told(self._lakes[change.table], change)
+            return self._written[change]
+
     def changed_rows(self, table: str, after: int) -> Changed:
-        """How many rows of a table have changed since a position; by a compaction, none have."""
-        change = SourceChange(table, after, self._positions[table])
+        """How many rows of a table have changed since a position; by a compaction, none have. Reads them."""
+        change = self.change(table, after)
         with self._reading:
             if change not in self._found:
                 some = after != change.up_to
@@ -83,29 +100,22 @@ class SourceRelations:
         """Whether rows of a table have changed since a position."""
         return any(self.changed_rows(table, after))
 
-    def has_changes_among(self, table: str, after: int, references: Sequence[Fixed]) -> bool:
-        """Whether rows have changed that one of the references to a table reads. May say so although none has."""
+    def written_among(self, table: str, after: int, references: Sequence[Fixed]) -> Written | None:
+        """What files tell of a table's change; None if no row has changed that one of the references to it reads."""
+        written = self.written(self.change(table, after))
+        if written is None:
+            return None
         schema = self._lakes[table].schema()
         texts = {each.name.lower() for each in schema.keys if each.type.lower() == "string"}
         asked = [{name: each[name] for name in each if name in texts} for each in references]
         if not all(asked):
-            return self.has_changes(table, after)
+            return written
         keys = [each.name for each in schema.keys]
-        for partition in self._changed_partitions(table, after):
+        for partition in written.partitions:
             values = {key.lower(): value for key, value in zip(keys, values_of(partition, keys), strict=True)}
             if any(all(values[name] in allowed for name, allowed in each.items()) for each in asked):
-                return self.has_changes(table, after)
-        return False
-
-    def _changed_partitions(self, table: str, after: int) -> Set[str]:
-        """The partitions of the files that instants after a position have added, or removed."""
-        change = SourceChange(table, after, self._positions[table])
-        with self._reading:
-            if change not in self._partitions:
-                feed = self._lakes[table].changes(after, change.up_to, include_uncommitted=True)
-                files = [file for each in feed for file in (*each.added, *each.removed, *each.changelog)]
-                self._partitions[change] = {each.partition for each in files}
-            return self._partitions[change]
+                return written
+        return None
 
     def run(self, steps: Sequence[Step]) -> None:
         """Reads the relations that steps name, and makes the results of the steps relations."""
@@ -237,6 +247,29 @@ class SourceRelations:
                     lake = self._lakes[change.table]
                     self._engine.bind_changes(relations.old, relations.new, lake, change.after, change.up_to)
                     self._bound |= {relations.old, relations.new}
+
+
+def _told(lake: LakeTable, change: SourceChange) -> Written | None:
+    """What the files of a change tell of its rows."""
+    if change.after == change.up_to:
+        return None
+    found = lake.changes(change.after, change.up_to, include_uncommitted=True).changelog()
+    writing = [each for each in found.changes if each.instant.begun_as not in SERVICES]
+    added = [file for each in writing for file in (*each.added, *each.changelog)]
+    removed = [file for each in writing for file in each.removed]
+    if not added and not removed:
+        return None
+    more: Counter[tuple[str, str]] = Counter()
+    for files, sign in ((added, 1), (removed, -1)):
+        for file in files:
+            more[file.partition, file.file_group] += sign * (file.rows or 1)
+    came, went = sum(each for each in more.values() if each > 0), -sum(each for each in more.values() if each < 0)
+    files = [*added, *removed]
+    return Written(
+        Changed(went, came) if came or went else Changed(1, 1),
+        sum(file.size for file in files),
+        {file.partition for file in files},
+    )
 
 
 def _partitioning(schema: Schema, columns: Collection[str]) -> list[str]:

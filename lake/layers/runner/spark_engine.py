@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -17,7 +17,7 @@ from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.deltas import Step
 from lake.layers.definitions.model import Sink
 from lake.layers.errors import BadQuery, first_line
-from lake.layers.runner.engine import Changed
+from lake.layers.runner.engine import Changed, SourceChange
 from lake.layers.runner.pruning import Within
 from lake.spark.keyed.commits import KeyedWrite
 from lake.spark.keyed.extension import snapshot_rows
@@ -42,14 +42,6 @@ _OLD = [str(ChangeType.DELETE), str(ChangeType.UPDATE_PREIMAGE)]
 _NEW = [str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)]
 
 
-class _Range(NamedTuple):
-    """A table between two positions."""
-
-    table: str
-    after: int
-    up_to: int
-
-
 class SparkEngine:
     """Relations and steps as temporary views."""
 
@@ -64,7 +56,7 @@ class SparkEngine:
             if self._spark.conf.isModifiable(key):
                 self._spark.conf.set(key, value)
         self._views: set[str] = set()
-        self._changes: dict[_Range, DataFrame] = {}
+        self._changes: dict[SourceChange, DataFrame] = {}
         self._aggregates: dict[str, tuple[exp.Alias, ...]] = {}
         self._metrics: dict[str, Mapping[str, int]] = {}
 
@@ -79,6 +71,13 @@ class SparkEngine:
         if "refused" in answer:
             raise BadQuery(answer["refused"])
         return answer
+
+    def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+        """Whether two requests that can be read have the same rows, by Spark's canonical forms of their plans."""
+        try:
+            return bool(self._plans.same(json.dumps(before), json.dumps(now)))
+        except self.errors:  # it can't be said
+            return False
 
     # --- tables -----------------------------------------------------------------------------------------------
 
@@ -140,7 +139,7 @@ class SparkEngine:
         return Changed(*found)
 
     def _changed(self, lake: LakeTable, after: int, up_to: int) -> DataFrame:
-        key = _Range(lake.full_name, after, up_to)
+        key = SourceChange(lake.full_name, after, up_to)
         if key not in self._changes:
             is_keyed = lake.schema().keyed_table() is not None
             rows = read(

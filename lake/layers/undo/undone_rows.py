@@ -9,9 +9,9 @@ from sqlglot import exp
 from lake.client.lake_types import Completion, Instant
 from lake.layers.compiler.deltas import Deltas, Restriction, as_text, relation, select_from
 from lake.layers.compiler.differences import Shape, differences, same_key
-from lake.layers.runner.engine import Engine
+from lake.layers.runner.engine import Engine, SourceChange
 from lake.layers.runner.records import undoing_metadata, writes_rows
-from lake.layers.runner.source_relations import SourceChange, SourceRelations, plain
+from lake.layers.runner.source_relations import SourceRelations, plain
 from lake.protocol.formats.keyed_table import KeyedTable, MergeEngine
 from lake.protocol.formats.partition_names import make_name
 from lake.tables.keyed.changes import CHANGE_TYPE

@@ -46,6 +46,11 @@ class Answers:
             raise BadQuery(answer["refused"])
         return answer
 
+    def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+        """Whether two requests have the same rows to Spark."""
+        found: bool = self.read({"same": [before, now], "database": now["database"]})["same"]
+        return found
+
     def recorded(self) -> list[tuple[Answer, Answer]]:
         """All requests that are recorded, with their answers."""
         return [(each["request"], each["answer"]) for each in self._known.values()]

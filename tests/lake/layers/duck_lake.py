@@ -42,6 +42,9 @@ class DuckEngine:
     def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         return self._wholes.remembered(request, ANSWERS.read(request))
 
+    def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+        return ANSWERS.same(before, now)
+
     def columns(self, schema: Schema) -> Mapping[str, str]:
         return {each.name.lower(): each.type.lower() for each in (*schema.columns, *schema.keys)}
 

@@ -1,5 +1,6 @@
 """Projects that tests write."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from lake.layers.compiler.graph import Graph, graph_of
@@ -15,10 +16,20 @@ libraries:
 """
 
 
-def write_project(directory: Path, files: dict[str, str], *, name: str = "shop", database: str = "shop") -> Path:
-    """Writes a project of some files of definitions. Returns its directory."""
+def write_project(
+    directory: Path,
+    files: dict[str, str],
+    *,
+    name: str = "shop",
+    database: str = "shop",
+    settings: Mapping[str, str] | None = None,
+) -> Path:
+    """Writes a project of some files of definitions, and Spark's settings. Returns its directory."""
     (directory / "transformations").mkdir(parents=True, exist_ok=True)
-    (directory / "spark-pipeline.yml").write_text(SPEC.format(name=name, database=database))
+    spec = SPEC.format(name=name, database=database)
+    if settings is not None:
+        spec += "configuration:\n" + "".join(f"  {key}: '{value}'\n" for key, value in settings.items())
+    (directory / "spark-pipeline.yml").write_text(spec)
     for file, text in files.items():
         (directory / "transformations" / file).write_text(text)
     return directory

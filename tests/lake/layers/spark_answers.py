@@ -12,13 +12,16 @@ _ENGINES: list[SparkEngine] = []
 
 
 def answers(spark: SparkSession, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The answer to each request, or why it is refused."""
+    """The answer to each request, or why it is refused. A request may be whether two others have the same rows."""
     if not _ENGINES:
         _ENGINES.append(SparkEngine(spark, {}))
     found = []
     for each in requests:
         try:
-            found.append({**_ENGINES[0].read(each)})
+            if "same" in each:
+                found.append({"same": _ENGINES[0].same(*each["same"])})
+            else:
+                found.append({**_ENGINES[0].read(each)})
         except BadQuery as error:
             found.append({"refused": str(error)})
     return found

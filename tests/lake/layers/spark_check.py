@@ -4,7 +4,7 @@ It needs nothing but PySpark and this package, so that each of Spark's lines can
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.model import Definitions, Project, View
 from lake.layers.errors import Place
+from lake.layers.runner.differing import differences_of
+from lake.layers.runner.planning import plan_of
 from lake.layers.runner.runner import RefreshResult, Runner
 from lake.layers.runner.spark_engine import DEFAULTS, SparkEngine
 from lake.layers.undo.rollback import Rollback
@@ -33,9 +35,23 @@ class Layers:
             self.graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}), choose=False
         )
 
-    def refresh(self) -> dict[str, list[Any]]:
+    def refresh(self, full: Sequence[str] = ()) -> dict[str, list[Any]]:
         """Refreshes, compares, and says how each layer was refreshed, and how many rows changed."""
-        return self._compared(self.runner.refresh())
+        return self._compared(self.runner.refresh(full))
+
+    def planned(self) -> dict[str, list[Any]]:
+        """What a plan says of each layer: what has changed, and what is computed."""
+        return {
+            each.layer.partition(".")[2]: [[str(change) for change in each.changes], str(each.computes)]
+            for each in plan_of(self.runner)
+        }
+
+    def differing(self) -> dict[str, list[Any]]:
+        """How layers differ: the counts, and the rows that are shown, as text."""
+        return {
+            each.layer.partition(".")[2]: [each.counts, [repr((one.before, one.now)) for one in each.samples]]
+            for each in differences_of(self.runner)
+        }
 
     def undo_last(self, table: str) -> dict[str, Any]:
         """Undoes the latest instant of a table, compares, and says what became of its rows, and of the layers."""

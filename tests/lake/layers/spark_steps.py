@@ -109,6 +109,9 @@ class _Named:
         columns = [column for _, column in answer["outputs"]]
         return {**answer, "outputs": [[f"c{number}", column] for number, column in enumerate(columns)]}
 
+    def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+        return self._engine.same(before, now)
+
 
 class Steps:
     """Sessions with the same settings: one that computes layers, and one for each state of the tables."""

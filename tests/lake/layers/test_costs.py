@@ -1,12 +1,19 @@
 """Of an increment and all of a layer, the one that takes less time is computed; both come to the same."""
 
+import math
+import random
+from collections.abc import Mapping
+
 import pytest
 
-from lake.layers.runner import costs
-from lake.layers.runner.costs import INCREMENT, WHOLE, Taken, Ways
+from lake.layers.runner import costs, runner
+from lake.layers.runner.costs import INCREMENT, WHOLE, Gain, Taken, Ways, not_worth
+from lake.layers.runner.engine import Changed, SourceChange
 from lake.layers.runner.records import state_of
 from lake.layers.runner.runner import Runner
 from lake.layers.runner.status import status_of
+from lake.tables.lake import LakeTable
+from tests.lake.layers.duck_lake import DuckEngine
 from tests.lake.layers.shop import QUERIES, Shop, how
 
 MiB = 1024 * 1024
@@ -52,10 +59,45 @@ def test_the_first_refresh_of_a_process_pays_for_compiling() -> None:
     assert Taken.measured(1, 8.0, 1, first=False).seconds == 8.0
 
 
+ORDERS, CITIES = SourceChange("orders", 1, 2), SourceChange("cities", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("gains", "left"),
+    [
+        ([], {ORDERS, CITIES}),
+        ([Gain(frozenset([ORDERS]), 2.0)], {CITIES}),
+        ([Gain(frozenset([ORDERS]), 0.6), Gain(frozenset([ORDERS]), 0.6)], {CITIES}),
+        ([Gain(frozenset([ORDERS]), 0.6), Gain(frozenset([ORDERS]), -5.0)], {ORDERS, CITIES}),
+        # Who needs both saves nothing if one of them isn't read.
+        ([Gain(frozenset([ORDERS, CITIES]), 3.0)], set()),
+        ([Gain(frozenset([ORDERS, CITIES]), 0.9), Gain(frozenset([ORDERS]), 0.5)], {ORDERS, CITIES}),
+        ([Gain(frozenset([ORDERS, CITIES]), 0.9), Gain(frozenset([ORDERS]), 1.5)], {CITIES}),
+        ([Gain(frozenset([ORDERS]), math.inf)], {CITIES}),
+    ],
+)
+def test_changes_are_read_if_all_who_need_them_save_more(gains: list[Gain], left: set[SourceChange]) -> None:
+    assert not_worth(gains, {ORDERS: 1.0, CITIES: 1.0}) == left
+
+
 # --- refreshes ------------------------------------------------------------------------------------------------
 
 
-def test_small_layers_are_computed_as_a_whole(shop: Shop) -> None:
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables whose changed rows are read."""
+    found = []
+    changed_rows = DuckEngine.changed_rows
+
+    def noted(self: DuckEngine, lake: LakeTable, after: int, up_to: int) -> Changed:
+        found.append(lake.name.partition(".")[2])
+        return changed_rows(self, lake, after, up_to)
+
+    monkeypatch.setattr(DuckEngine, "changed_rows", noted)
+    return found
+
+
+def test_small_layers_are_computed_as_a_whole(shop: Shop, read: list[str]) -> None:
     filled(shop)
     runner = choosing(shop)
     assert {each.estimated for each in runner.refresh().layers} == {None}
@@ -67,6 +109,47 @@ def test_small_layers_are_computed_as_a_whole(shop: Shop) -> None:
     assert (second.layers[0].why or "").startswith("estimated: ")
     shop.check()
     assert how(runner.refresh().layers) == dict.fromkeys(QUERIES, "unchanged")
+    assert not read, "nobody needs to know which rows changed"
+
+
+def test_one_layer_that_gains_has_changes_read_for_all(shop: Shop, read: list[str]) -> None:
+    filled(shop)
+    runner = choosing(shop, STRICT + "; CREATE MATERIALIZED VIEW sums AS SELECT sum(amount) AS s FROM orders;")
+    runner.refresh()
+    shop.know((2, "Oslo"))
+    assert how(runner.refresh().layers) == {"strict": "unchanged", "sums": "unchanged"}
+    assert not read
+    shop.order((4, 1, 1, "d1"))
+    assert how(runner.refresh().layers) == {"strict": "incremental", "sums": "full"}
+    assert read == ["orders"]
+
+
+@pytest.mark.parametrize("steps", [4, pytest.param(60, marks=pytest.mark.long)])
+def test_all_choices_come_to_the_same_rows(shop: Shop, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    seed = random.randrange(1_000_000)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+
+    def some(gains: list[Gain], costs: Mapping[SourceChange, float]) -> set[SourceChange]:
+        return {each for each in costs if rng.random() < 0.5}
+
+    monkeypatch.setattr(runner, "not_worth", some)
+    monkeypatch.setattr(Ways, "cheaper", property(lambda ways: rng.choice([INCREMENT, WHOLE])))
+    filled(shop)
+    layers = choosing(shop)
+    layers.refresh()
+    for _ in range(steps):
+        for _ in range(rng.randint(1, 3)):
+            order, day = rng.randint(1, 9), f"d{rng.randint(1, 2)}"
+            match rng.randrange(3):
+                case 0:
+                    shop.order((order, rng.randint(1, 3), rng.randint(1, 9), day))
+                case 1:
+                    shop.unorder((order, day))
+                case _:
+                    shop.know((rng.randint(1, 3), rng.choice(["Oslo", "Rome"])))
+        layers.refresh()
+        shop.check()
 
 
 @pytest.mark.long

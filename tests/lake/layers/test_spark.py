@@ -12,6 +12,7 @@ import pytest
 
 from tests.lake.layers import random_queries, tpch
 from tests.lake.layers.constructs import QUERIES as CONSTRUCTS
+from tests.lake.layers.projects import write_project
 from tests.spark.session import ROOT, SparkError, SparkSession
 from tests.support.long_runs import share_of
 from tests.support.target import Target
@@ -90,6 +91,13 @@ class Layers:
         )
         return found
 
+    def call(self, text: str) -> Any:
+        """Calls a method of `spark_check.Layers`."""
+        return self.run(
+            "from tests.lake.layers.spark_check import Layers\n"
+            f"result = Layers(spark, {self.database!r}, {self.queries!r}).{text}"
+        )
+
     def undo_last(self, table: str) -> dict[str, Any]:
         """Undoes the latest instant of a table; returns what became of its rows, and the refresh."""
         found: dict[str, Any] = self.run(
@@ -132,6 +140,12 @@ def database(spark: SparkSession) -> Iterator[str]:
     spark.sql(f"DROP DATABASE IF EXISTS {name} CASCADE")
 
 
+RESPELLED = (
+    "SELECT x.id, x.city, price AS price, x.at, y.name FROM orders x LEFT JOIN customers y ON y.id = x.cust -- all"
+)
+"""The layer `wide` in other words."""
+
+
 def test_a_table_of_the_candidate_keeps_its_keys(spark: SparkSession, database: str) -> None:
     """The release candidate numbered equal rows of queries for which a key is found now. It didn't keep that it had."""
     query = "SELECT coalesce(city, '?') AS city FROM orders o WHERE EXISTS (SELECT 1 FROM customers WHERE id = o.cust)"
@@ -155,8 +169,54 @@ def test_layers_on_spark(spark: SparkSession, database: str) -> None:
     layers = Layers(spark, database, {"wide": QUERIES["wide"]})
     assert {how for how, _ in layers.refresh().values()} == {"full"}
     layers.change()
+    layers.queries = {"wide": RESPELLED}
+    assert layers.call("planned()") == {"wide": [["formatting"], "nothing"]}
     found = layers.refresh()
     assert found["wide"] == ["incremental", 3], "one row updated, one inserted, one deleted"
+
+
+@pytest.mark.long
+def test_changed_definitions_on_spark(spark: SparkSession, database: str) -> None:
+    layers = Layers(spark, database, {"wide": QUERIES["wide"]})
+    layers.refresh()
+    layers.queries = {"wide": RESPELLED}
+    assert layers.refresh() == {"wide": ["unchanged", 0]}
+    layers.queries = {"wide": RESPELLED.replace("LEFT JOIN", "JOIN")}
+    assert layers.call("planned()") == {"wide": [["query"], "all"]}
+    [[counts, [sample]]] = layers.call("differing()").values()
+    assert counts == {"deleted": 1}
+    assert sample.startswith("({'id': 4, 'city': 'Rome', 'price': Decimal('4.40'),")
+    assert layers.refresh() == {"wide": ["full", 1]}
+
+
+@pytest.mark.long
+def test_definitions_with_other_columns_on_spark(spark: SparkSession, database: str) -> None:
+    """A table is rewritten, at one moment with those that read it."""
+    first = {
+        "texts": "SELECT id, name, map('c', city) AS place FROM customers",
+        "named": "SELECT name, count(*) AS n FROM texts GROUP BY name",
+        "grown": "SELECT id, city FROM customers",
+    }
+    layers = Layers(spark, database, first)
+    layers.refresh()
+    layers.queries = {
+        "texts": "SELECT id, length(name) AS name, map('d', city) AS place FROM customers",
+        "named": "SELECT CAST(name AS STRING) AS name, sum(id) AS n FROM texts GROUP BY name",
+        "grown": "SELECT id, city, name FROM customers",
+    }
+    planned = layers.call("planned()")
+    assert planned == {
+        "texts": [["columns", "query"], "all"],
+        "grown": [["columns", "query"], "all"],
+        "named": [["query", "rewritten below"], "all"],
+    }
+    differing = {name: counts for name, (counts, _) in layers.call("differing()").items()}
+    assert differing == {"texts": {"updated": 3}, "grown": {}, "named": {"inserted": 1, "deleted": 2}}
+    with pytest.raises(SparkError, match="texts has other columns now"):
+        layers.refresh()
+    assert layers.call("refresh(['texts'])") == {"texts": ["full", 3], "grown": ["full", 3], "named": ["full", 3]}
+    layers.change()
+    assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group"}
 
 
 DIFFERING = {
@@ -359,6 +419,35 @@ def test_lists_of_tables_and_subqueries_on_spark(spark: SparkSession, database: 
             layers.write(name, f"({tpch.random_rows(rng, name, 4)})")
         kinds = {name: how for name, (how, _) in layers.refresh().items() if how != "unchanged"}
         assert kinds.items() <= {name: kind for name, (_, kind) in tpch.QUERIES.items()}.items()
+
+
+@pytest.mark.long
+def test_the_commands_for_changed_definitions(
+    spark: SparkSession, database: str, target: Target, tmp_path: Path
+) -> None:
+    text = "CREATE MATERIALIZED VIEW named AS SELECT {} FROM customers"
+    Layers(spark, database, {})
+
+    def call(command: str, columns: str, *more: str) -> subprocess.CompletedProcess[str]:
+        directory = write_project(tmp_path, {"a.sql": text.format(columns)}, name=database, database=database)
+        program = [sys.executable, "-m", "lake.cli", "pipeline", command, str(directory)]
+        program += ["--uri", f"thrift://{target.host}:{target.port}", *more]
+        return subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=500)
+
+    assert call("run", "id, name").returncode == 0
+    plan = call("plan", "id, name AS name /* theirs */")
+    assert "formatting" in plan.stdout, plan.stderr
+    found = json.loads(call("diff", "id, upper(name) AS name", "--json", "--samples", "1").stdout)
+    assert [each["counts"] for each in found] == [{"updated": 3}]
+    assert [each["samples"] for each in found] == [[{"before": {"id": 1, "name": "a"}, "now": {"id": 1, "name": "A"}}]]
+    shown = call("diff", "id, upper(name) AS name").stdout
+    assert "~ id=2, name=b -> B" in shown
+    asked = call("apply", "id, length(name) AS name")
+    assert (asked.returncode, "There is no terminal to ask on" in asked.stderr) == (2, True)
+    assert "a table with other columns" in asked.stdout
+    done = call("apply", "id, length(name) AS name", "--yes", "--json")
+    assert json.loads(done.stdout)["tables"][0]["how"] == "full", done.stderr
+    assert sorted(spark.sql(f"SELECT * FROM {database}.named")) == [[1, 1], [2, 1], [3, 1]]
 
 
 @pytest.mark.long

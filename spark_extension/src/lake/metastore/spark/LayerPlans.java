@@ -22,8 +22,10 @@ import org.apache.spark.sql.catalyst.analysis.CTESubstitution;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -68,12 +70,7 @@ public final class LayerPlans {
     private synchronized ObjectNode answer(JsonNode given) {
         ObjectNode answer = Json.MAPPER.createObjectNode();
         try {
-            Scope scope = new Scope(given);
-            List<LogicalPlan> plans = new ArrayList<>();
-            for (JsonNode text : given.get("queries")) {
-                plans.add(checked(analysed(scope.query(text.asText()))));
-            }
-            LogicalPlan whole = plans.size() == 1 ? plans.get(0) : united(plans);
+            LogicalPlan whole = analysedQueries(given);
             PlanReader reader = new PlanReader(this);
             PlanReader.Read read = reader.read(PlanRules.prepared(whole));
             answer.set("tree", read.tree);
@@ -93,6 +90,44 @@ public final class LayerPlans {
             answer.put("refused", refusal.getMessage());
         }
         return answer;
+    }
+
+    /**
+     * Whether two requests that can be read have the same rows: their plans, as they are read, and their conditions differ in
+     * nothing but what Spark's canonical form leaves out, such as the names of columns. False, too, where that can't be said.
+     * The names of the rows' columns aren't compared.
+     */
+    public boolean same(String before, String now) {
+        return session.withActive(() -> canonical(Json.parsed(before)).equals(canonical(Json.parsed(now))));
+    }
+
+    private synchronized List<Object> canonical(JsonNode given) {
+        LogicalPlan whole = analysedQueries(given);
+        LogicalPlan prepared = PlanRules.prepared(whole);
+        List<ExprId> columns = ids(prepared);
+        List<Object> found = new ArrayList<>();
+        found.add(RemoveRedundantAliases.apply(prepared).canonicalized()); // `name AS name` is `name`
+        ids(whole).forEach(each -> found.add(columns.indexOf(each))); // the rules may have added columns
+        for (JsonNode each : given.path("conditions")) {
+            found.add(met(whole, each).canonicalized());
+        }
+        return found;
+    }
+
+    private static List<ExprId> ids(LogicalPlan plan) {
+        List<ExprId> found = new ArrayList<>();
+        Plans.output(plan).forEach(each -> found.add(((Attribute) each).exprId()));
+        return found;
+    }
+
+    /** The analysed plan of all queries of a request. */
+    private LogicalPlan analysedQueries(JsonNode given) {
+        Scope scope = new Scope(given);
+        List<LogicalPlan> plans = new ArrayList<>();
+        for (JsonNode text : given.get("queries")) {
+            plans.add(checked(analysed(scope.query(text.asText()))));
+        }
+        return plans.size() == 1 ? plans.get(0) : united(plans);
     }
 
     private LogicalPlan analysed(LogicalPlan parsed) {
@@ -130,21 +165,7 @@ public final class LayerPlans {
 
     private ObjectNode condition(PlanReader reader, PlanReader.Read read, LogicalPlan rows, JsonNode given) {
         String name = given.get("name").asText();
-        Expression parsed;
-        try {
-            parsed = Catalogs.state(session).sqlParser().parseExpression(given.get("condition").asText());
-        } catch (Exception error) {
-            throw new PlanReader.Refused(
-                    "the expectation " + name + " can't be parsed: " + given.get("condition").asText());
-        }
-        String overOneRow = "the expectation " + name + " is over one row: it has no aggregates and subqueries";
-        if (hasSubquery(parsed)) { // whose tables Spark would look up
-            throw new PlanReader.Refused(overOneRow);
-        }
-        LogicalPlan met = analysed(Nodes.project(Arrays.asList(Nodes.alias(parsed, "met")), rows));
-        if (!(met instanceof Project) || !Plans.children(met).get(0).fastEquals(rows)) {
-            throw new PlanReader.Refused(overOneRow);
-        }
+        LogicalPlan met = met(rows, given);
         try {
             checked(met);
             return reader.value(Plans.parts(Plans.expressions(met).get(0)).get(0), read.columns);
@@ -152,10 +173,34 @@ public final class LayerPlans {
             throw new PlanReader.Refused("the expectation " + name + ": " + refusal.getMessage());
         } catch (RuntimeException error) {
             if (PlanReader.isCannot(error)) {
-                throw new PlanReader.Refused(overOneRow);
+                throw new PlanReader.Refused(overOneRow(name));
             }
             throw error;
         }
+    }
+
+    /** The plan whose one column says of each row whether it meets an expectation. */
+    private LogicalPlan met(LogicalPlan rows, JsonNode given) {
+        String name = given.get("name").asText();
+        Expression parsed;
+        try {
+            parsed = Catalogs.state(session).sqlParser().parseExpression(given.get("condition").asText());
+        } catch (Exception error) {
+            throw new PlanReader.Refused(
+                    "the expectation " + name + " can't be parsed: " + given.get("condition").asText());
+        }
+        if (hasSubquery(parsed)) { // whose tables Spark would look up
+            throw new PlanReader.Refused(overOneRow(name));
+        }
+        LogicalPlan met = analysed(Nodes.project(Arrays.asList(Nodes.alias(parsed, "met")), rows));
+        if (!(met instanceof Project) || !Plans.children(met).get(0).fastEquals(rows)) {
+            throw new PlanReader.Refused(overOneRow(name));
+        }
+        return met;
+    }
+
+    private static String overOneRow(String name) {
+        return "the expectation " + name + " is over one row: it has no aggregates and subqueries";
     }
 
     private static boolean hasSubquery(Expression expression) {

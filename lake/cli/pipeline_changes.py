@@ -1,0 +1,103 @@
+"""Prints what changed definitions of layers come to."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lake.cli.output import print_table
+
+if TYPE_CHECKING:
+    from lake.layers.runner.differing import LayerDifference, Row, Sample
+    from lake.layers.runner.planning import LayerPlan
+
+_COUNTS = ("inserted", "updated", "deleted")
+_MOST = 60
+"""Characters of a value that are shown."""
+
+
+def print_plan(found: Sequence["LayerPlan"]) -> None:
+    """Print what becomes of layers, but for those of which nothing is to be said, and how their texts differ."""
+    shown = [
+        each for each in found if each.changes or each.refused or each.rewrites or each.computes.value != "nothing"
+    ]
+    if not shown:
+        click.echo("no definition has changed", err=True)
+        return
+    rows = []
+    for each in shown:
+        is_all = each.computes.value == "all"
+        what = [change.value for change in each.changes]
+        rows.append(
+            (
+                each.layer,
+                ", ".join(what),
+                "a table with other columns" if each.rewrites else each.computes.value,
+                each.rows if is_all else None,
+                each.bytes if is_all else None,
+                len(each.below),
+            )
+        )
+    print_table(("table", "changed", "computes", "reads rows", "reads bytes", "tables below"), rows)
+    for each in shown:
+        if each.difference:
+            click.echo()
+            click.echo(f"{each.layer}:")
+            for line in each.difference:
+                click.echo(line)
+    for each in shown:
+        if each.refused:
+            click.echo(each.refused, err=True)
+        elif each.asks:
+            click.echo(f"{each.layer} is rewritten by apply, or by run --full-refresh {each.layer}", err=True)
+        for name, value in each.keeps.items():
+            click.echo(f"{each.layer} keeps {name} = {value or 'nothing'}, with which it was made", err=True)
+
+
+def print_differences(found: Sequence["LayerDifference"]) -> None:
+    """Print how many rows of layers differ, and some of them."""
+    if not found:
+        click.echo("no definition has changed", err=True)
+        return
+    rows = [
+        (
+            each.layer,
+            *((each.counts.get(name, 0) if each.counts is not None else None) for name in _COUNTS),
+            ", ".join(each.uncompared),
+        )
+        for each in found
+    ]
+    print_table(("table", *_COUNTS, "columns not compared"), rows)
+    for each in found:
+        if each.samples:
+            click.echo()
+            click.echo(f"{each.layer}:")
+            for sample in each.samples:
+                click.echo(_sample(sample))
+    for each in found:
+        if each.rows is not None:
+            click.echo(f"{each.layer} has another key now: {each.rows[0]:,} rows become {each.rows[1]:,}", err=True)
+        if each.moved:
+            click.echo(
+                f"{each.layer}: {', '.join(each.moved)} read as now: the state is gone that its rows are of", err=True
+            )
+
+
+def _sample(sample: "Sample") -> str:
+    """A plus and a row that comes, a minus and one that goes, or what changes in one that stays."""
+    if sample.before is None or sample.now is None:
+        sign, row = ("+", sample.now) if sample.before is None else ("-", sample.before)
+        return f"{sign} {_row(row or {})}"
+    before, now = sample.before, sample.now
+    same = {name: value for name, value in now.items() if value == before[name]}
+    changed = [f"{name}={_value(before[name])} -> {_value(now[name])}" for name in now if name not in same]
+    return f"~ {', '.join([_row(same), *changed] if same else changed)}"
+
+
+def _row(row: "Row") -> str:
+    return ", ".join(f"{name}={_value(value)}" for name, value in row.items())
+
+
+def _value(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= _MOST else f"{text[:_MOST]}…"

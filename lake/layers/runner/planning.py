@@ -1,0 +1,188 @@
+"""What a refresh will do since definitions have changed, said before it is done. Nothing is written."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from lake.layers.compiler.compiling import Compiled
+from lake.layers.compiler.defined import Change, Defined, text_difference
+from lake.layers.errors import BadDefinition
+from lake.layers.runner.definitions import Definitions, definition_of
+from lake.layers.runner.engine import Engine
+from lake.layers.runner.layer_tables import Fit, check_table, kept_properties
+from lake.layers.runner.records import state_of
+from lake.layers.runner.runner import Runner
+from lake.protocol.hive import NoSuchObjectException
+from lake.tables.lake import LakeTable
+
+
+class Other(StrEnum):
+    """What else a plan says of a definition, beside a `Change`."""
+
+    NEW = "new"  # the layer was never refreshed
+    FORMATTING = "formatting"  # the text is another one, which means the same
+    PROPERTIES = "properties"  # or what partitions the table
+    REWRITTEN = "rewritten below"  # a table that it reads gets other columns
+
+
+class Computes(StrEnum):
+    """What a refresh computes of a layer because of changed definitions."""
+
+    ALL = "all"
+    DIFFERENCES = "what follows"  # from rows that differ in a layer that it reads
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What computing all of a layer reads of a table: its snapshot. `rows` is None where files don't say it; rows that
+    a table has in log files, too, count more than once."""
+
+    table: str
+    rows: int | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class LayerPlan:
+    """What becomes of a layer. `changes`: in what its definition differs from that of its latest refresh.
+
+    `rewrites`: its table gets other columns, all at one moment; `asks`: only if somebody names the layer for that.
+    `refused`: why no refresh can be done as things are. `reads`: what is read if all of it is computed, of each table.
+    `keeps`: properties that the definition has and the table has otherwise, as it was made with them; by name, the
+    table's value. `below`: the layers that read it, directly or through others. `difference`: of its texts, for people,
+    in lines that begin with a minus, a plus or a blank; empty if the text of before isn't known.
+    """
+
+    layer: str
+    changes: tuple[Change | Other, ...]
+    computes: Computes
+    rewrites: bool = False
+    asks: bool = False
+    refused: str | None = None
+    reads: tuple[Reading, ...] = ()
+    keeps: Mapping[str, str] = field(default_factory=dict)
+    below: tuple[str, ...] = ()
+    difference: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of all tables that are read."""
+        return None if any(each.rows is None for each in self.reads) else sum(each.rows or 0 for each in self.reads)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all tables that are read."""
+        return sum(each.bytes for each in self.reads)
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as the command's JSON has it."""
+        return {
+            "table": self.layer,
+            "changes": [each.value for each in self.changes],
+            "computes": self.computes.value,
+            "rewrites": self.rewrites,
+            "asks_for_full_refresh": self.asks,
+            "refused": self.refused,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "reads": {each.table: {"rows": each.rows, "bytes": each.bytes} for each in self.reads},
+            "keeps": dict(self.keeps),
+            "below": list(self.below),
+            "difference": list(self.difference),
+        }
+
+
+def plan_of(runner: Runner) -> list[LayerPlan]:
+    """What the next refresh does because of changed definitions, by layer, those that others read first.
+
+    Raises BadDefinition, NoSource.
+    """
+    engine = runner.engine()
+    try:
+        return _Planning(runner, engine).layers()
+    finally:
+        engine.close()
+
+
+class _Planning:
+    def __init__(self, runner: Runner, engine: Engine) -> None:
+        self._runner = runner
+        self._engine = engine
+        self._definitions = Definitions(engine)
+        self._rewritten: set[str] = set()
+        self._computed: set[str] = set()
+        self._sizes: dict[str, Reading] = {}
+
+    def layers(self) -> list[LayerPlan]:
+        return [self._layer(each) for each in self._runner.understood_by(self._engine)]
+
+    def _layer(self, made: Compiled) -> LayerPlan:
+        lake, sources = self._runner.table(made.name), made.layer.sources
+        fit, refused = self._fit(made, lake)
+        changes, before = self._changes(made, lake, fit)
+        if sources & self._rewritten:
+            changes.append(Other.REWRITTEN)
+        rewrites = fit is Fit.OTHER_COLUMNS
+        computes = Computes.NOTHING
+        if rewrites or any(isinstance(each, Change) or each in (Other.NEW, Other.REWRITTEN) for each in changes):
+            computes = Computes.ALL
+        elif sources & self._computed:
+            computes = Computes.DIFFERENCES
+        if rewrites:
+            self._rewritten.add(made.name)
+        if computes is not Computes.NOTHING:
+            self._computed.add(made.name)
+        return LayerPlan(
+            made.name,
+            tuple(changes),
+            computes,
+            rewrites,
+            rewrites and not made.node.is_captured,
+            refused,
+            tuple(map(self._size, sorted(sources))) if computes is Computes.ALL else (),
+            {} if fit is Fit.MISSING else kept_properties(made, lake.schema().properties),
+            tuple(self._runner.graph.below([made.name])) if computes is Computes.ALL else (),
+            () if before is None else tuple(text_difference(before, made.defined)),
+        )
+
+    def _fit(self, made: Compiled, lake: LakeTable) -> tuple[Fit | None, str | None]:
+        """How the layer's table fits, or why it can't stay."""
+        try:
+            return check_table(self._engine, lake, made, self._runner.graph.project.name, may_rewrite=True), None
+        except BadDefinition as error:
+            return None, str(error)
+
+    def _changes(self, made: Compiled, lake: LakeTable, fit: Fit | None) -> tuple[list[Change | Other], Defined | None]:
+        record = None if fit is Fit.MISSING else state_of(lake).record
+        if record is None:
+            return [Other.NEW], None
+        found: list[Change | Other] = [*self._definitions.changes(made, lake, record)]
+        before = definition_of(lake, record)
+        if before is not None:
+            if _table_of(before) != _table_of(made.defined):
+                found.append(Other.PROPERTIES)
+            if not found and before.digest != made.defined.digest and before.texts() != made.defined.texts():
+                found.append(Other.FORMATTING)
+        return found, before
+
+    def _size(self, table: str) -> Reading:
+        if table not in self._sizes:
+            lake = self._runner.table(table)
+            try:
+                position = lake.position().position
+                files = [*lake.snapshot(position, include_uncommitted=True)] if position else []
+            except NoSuchObjectException:  # a layer that the next refresh makes
+                files = []
+            self._sizes[table] = Reading(table, _sum(each.rows for each in files), sum(each.size for each in files))
+        return self._sizes[table]
+
+
+def _table_of(defined: Defined) -> tuple[object, ...]:
+    return tuple(defined.partitions), dict(defined.properties)
+
+
+def _sum(rows: Iterable[int | None]) -> int | None:
+    found: Collection[int | None] = [*rows]
+    return None if None in found else sum(each or 0 for each in found)
