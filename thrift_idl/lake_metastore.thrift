@@ -584,6 +584,8 @@ struct ImportRequest {
   9: optional list<hive_metastore.RolePrincipalGrant> members
   10: optional list<hive_metastore.HiveObjectPrivilege> grants
   11: optional bool overwrite     // what is there and differs becomes as it is in the request; unset: it stays
+  12: optional list<list<hive_metastore.FieldSchema>> columns  // lists of columns that partitions have in common
+  13: optional list<i32> columnsOf  // for each partition the place of its list in them; -1: it has its own, or none
 }
 
 // An object that is there, and isn't as the request has it.

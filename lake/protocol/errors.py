@@ -7,6 +7,11 @@ DATABASE_UNREACHABLE = "the metastore's database can't be reached"
 INTERNAL_ERROR = "internal error, reference "
 """How failures of a server begin after which nobody knows whether a change was made."""
 
+DATABASE_READ_ONLY = "the metastore's database accepts no changes now"
+DATABASE_FULL = "the metastore's database has no space left on its disk"
+TAKES_NO_CHANGES = (DATABASE_UNREACHABLE, DATABASE_READ_ONLY, DATABASE_FULL)
+"""How failures of a server begin that end when its database is mended, whatever is asked for."""
+
 POOL_BUSY = "all connections to the database are busy"
 TIME_LIMIT = "the request took longer than its time limit"
 LOCKED = "another change of the same object takes too long"

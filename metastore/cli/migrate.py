@@ -317,7 +317,8 @@ def cut_over(
         for key in map(_database, names):
             followed = chosen(here, source, key, databases)
             gate, _ = way.gates(source_name(source), here, followed, key)
-            moved.append(CutOver(old, here, followed, threads=threads, say=say).run(key, gate))
+            command = CutOver(old, here, followed, threads=threads, address=way.address(here), say=say)
+            moved.append(command.run(key, gate))
     if not show(moved, "here", as_json=as_json):
         sys.exit(1)
 
@@ -359,7 +360,8 @@ def roll_back(
         for key in map(_database, names):
             followed = chosen(here, source, key, databases)
             over, back = way.gates(source_name(source), here, followed, key)
-            moved.append(RollBack(old, here, followed, threads=threads, say=say).run(key, back, over))
+            command = RollBack(old, here, followed, threads=threads, address=way.address(here), say=say)
+            moved.append(command.run(key, back, over))
     if not show(moved, "there", as_json=as_json):
         sys.exit(1)
 

@@ -39,6 +39,10 @@ class Way:
         self._old_backend = old_backend
         self._new_backend = new_backend
 
+    def address(self, here: "ThriftSource") -> str:
+        """Where clients find the databases that live here."""
+        return self._front_uri[0] if self._front_uri else here.uri
+
     def gates(self, source: str, here: "ThriftSource", followed: "Followed", key: "DatabaseKey") -> "tuple[Gate, Gate]":
         """The way over, and the way back. Raises UserError."""
         from lake.protocol.connection.login import Login
@@ -95,6 +99,7 @@ def say(line: str) -> None:
 
 def show(moved: "list[Moved]", to: str, *, as_json: bool) -> bool:
     """Prints what was moved. Returns whether all is well."""
+    left = "there" if to == "here" else "here"
     if as_json:
         print_json([each.plain() for each in moved])
     for each in moved:
@@ -106,7 +111,7 @@ def show(moved: "list[Moved]", to: str, *, as_json: bool) -> bool:
                 click.echo(f"note: {note.kind} {note.name}: {note.text}")
         if each.late:
             say(
-                f"{each.database}: {each.late:,} entries in the log there have come since: somebody has written it"
-                " there past the front. Compare: metastore migrate verify"
+                f"{each.database}: {each.late:,} entries in the log {left} have come since: somebody has written it"
+                f" {left} past the front, or a request was under way for long. Compare: metastore migrate verify"
             )
     return not any(each.late for each in moved)

@@ -60,7 +60,7 @@ ANSWERED: dict[str, Answered] = {}
 """By method what answers it, `function(request, *arguments)`, on connections of the REST catalog."""
 
 _ALTER = "alter_table_with_environment_context"
-_NO_COMPARISON = ("Comparisons between 'CLOB", "ORA-00932")
+NO_COMPARISON = ("Comparisons between 'CLOB", "ORA-00932")
 """How Hive 4 fails on Derby and Oracle whenever a value is expected: these don't compare the texts that it compares."""
 
 _METADATA = "metadata_location"
@@ -256,7 +256,7 @@ def _alter(request: Request, backend: str, old: Table, new: Table, expected: str
             try:
                 request.call(_ALTER, where, old.tableName, new, EnvironmentContext(context))
             except MetaException as error:
-                if not any(each in str(error.message) for each in _NO_COMPARISON):
+                if not any(each in str(error.message) for each in NO_COMPARISON):
                     raise
                 # So nobody commits there but under the lock.
                 del context["expected_parameter_key"], context["expected_parameter_value"]

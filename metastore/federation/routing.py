@@ -184,8 +184,8 @@ def check_writable(mapping: Mapping, method: str, asked: Asked, backend: str) ->
         place = mapping.place(name)
         if place is not None and not settings.writable(place.name.database):
             raise Refused(
-                f"database {name} is read-only here (backends.{backend}.read_only): change it by a client of backend"
-                f" {backend} itself"
+                f"database {name} is read-only here (backends.{backend}.read_only). If it is moving to another"
+                f" metastore, try again here in a minute; if it stays so, backend {backend} itself may take the change"
             )
     if not asked.names and settings.read_only is True:
         raise Refused(f"backend {backend} is read-only here (backends.{backend}.read_only)")

@@ -13,6 +13,9 @@ from metastore.migration.mapping import Renaming, Selection
 from metastore.migration.objects import DatabaseKey, TableKey
 from metastore.migration.thrift_source import ThriftSource
 
+IMPORT = "an import"
+"""What holds a selection while it is imported."""
+
 MAX_UNFINISHED = 10_000
 """Tables that are tried again, at most; beyond them all are compared."""
 
@@ -177,10 +180,22 @@ def living_here(some: Iterable[Followed]) -> dict[DatabaseKey, Home]:
     }
 
 
+def check_free(followed: Followed, then: str, *but: str) -> None:
+    """Raises UserError while a command holds what is followed, or was killed; not for those of `but`.
+
+    Taking it would have a command under way fail, maybe while a database is frozen.
+    """
+    held = followed.look().state.held
+    if held is not None and held not in but:
+        raise UserError(f"{held} was not ended: when it isn't under way any more, do it again, then {then}")
+
+
 def begin(here: ThriftSource, source: str, selection: Selection, renaming: Renaming) -> Followed:
-    """Takes a selection of a source for an import. Raises UserError if it was brought under other names before."""
+    """Takes a selection of a source for an import. Raises UserError if it was brought under other names before, and for
+    a cut-over or roll-back that has not come to its end."""
     databases = patterns_name(selection.patterns)
     found = Followed(here, FollowedSource(source_name(source), databases, 0, 0, "{}"))
+    check_free(found, "import", IMPORT)
     found.take()
     names = dict(renaming.databases), [list(each) for each in renaming.locations]
     if found.is_new:

@@ -20,7 +20,7 @@ from lake.protocol.errors import UserError
 from lake.protocol.hive import NotificationEvent
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.changes import Changes, TableChange, changes_of
-from metastore.migration.followed import Followed, all_of, living_here
+from metastore.migration.followed import Followed, all_of, check_free, living_here
 from metastore.migration.mapping import Selection, database_key
 from metastore.migration.mirroring import Mirror
 from metastore.migration.objects import DatabaseKey, Remark, TableKey
@@ -154,7 +154,7 @@ class Follower:
         since = None
         while True:
             try:
-                return action()
+                done = action()
             except TakenOver:
                 raise
             except (SourceFailed, ExceptionStruct, TApplicationException) as error:
@@ -168,13 +168,15 @@ class Follower:
                         f"halted at {self._followed.position:,}, after {self._patience:,.0f} s: {text}"
                     ) from None
                 time.sleep(min(2.0, self._patience))
+            else:
+                if since is not None:
+                    self._warn("goes on")
+                return done
 
     def _take(self) -> None:
+        check_free(self._followed, "follow")
         self._followed.take()
-        state = self._followed.state
-        if state.held is not None:
-            raise Halted(f"{state.held} was not ended: do it again, then follow")
-        state.follower = self._own
+        self._followed.state.follower = self._own
         self._followed.keep()
 
     def _take_again(self) -> None:

@@ -152,8 +152,11 @@ class HiveRows:
         with self._cursor() as cursor:
             cursor.execute(statement, values)
             names = [each[0].upper() for each in cursor.description]
+            binary = any(each[1] == _BYTEA for each in cursor.description)
             rows = cursor.fetchall()
-        return (dict(zip(names, map(_plain, row), strict=True)) for row in rows)
+        if binary:
+            return (dict(zip(names, map(_plain, row), strict=True)) for row in rows)
+        return (dict(zip(names, row, strict=True)) for row in rows)
 
     @contextmanager
     def _cursor(self) -> Iterator[_Cursor]:
@@ -175,6 +178,10 @@ class HiveRows:
             if (broken := self._local.__dict__.pop("connection", None)) is not None:
                 self._connections.forget(broken)
             raise SourceFailed(f"the database {self.place} can't be read: {' '.join(str(error).split())}") from None
+
+
+_BYTEA = 17
+"""The type of a column whose values psycopg2 gives as memoryview."""
 
 
 def _plain(value: Any) -> Any:

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from lake.protocol.errors import UserError
 from metastore.migration.followed import (
+    IMPORT,
     Followed,
     all_of,
     begin,
+    check_free,
     known_text,
     living_here,
     patterns_name,
@@ -18,8 +20,6 @@ from metastore.migration.mapping import Renaming, Selection, database_key
 from metastore.migration.objects import DatabaseKey
 from metastore.migration.source import Source
 from metastore.migration.thrift_source import ThriftSource
-
-IMPORT = "an import"
 
 
 @contextmanager
@@ -67,6 +67,7 @@ def known(here: ThriftSource, source: str, databases: str | None, after: int | N
             f" as before ({known_text(here)})"
         )
     if after is not None:
+        check_free(found, "follow")
         found.take()
         found.position, found.state.mark = after, None
         found.keep()

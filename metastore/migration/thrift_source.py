@@ -12,7 +12,7 @@ from thrift.transport.TTransport import TTransportException
 
 from lake.protocol.connection.login import Login, LoginRefused
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.errors import TAKEN_OVER
+from lake.protocol.errors import TAKEN_OVER, TAKES_NO_CHANGES
 from lake.protocol.hive import (
     Catalog,
     CheckConstraintsRequest,
@@ -130,23 +130,28 @@ class ThriftSource:
             self._clients.forget(client)
 
     def call(self, name: str, *args: Any) -> Any:
-        """Calls a method that may be repeated. Raises SourceFailed, and the method's exceptions."""
+        """Calls a method that may be repeated. Raises SourceFailed, and the method's exceptions.
+
+        A server of ours whose database is down or full is one that doesn't answer: it's not the request's fault.
+        """
         tries = 0
         while True:
             tries += 1
             try:
                 return self._client().call(name, *args)
-            except ExceptionStruct as error:
-                if str(getattr(error, "message", "")).startswith(TAKEN_OVER):
-                    raise TakenOver(f"{self.uri}: {getattr(error, 'message', '')}") from None
-                raise
-            except TApplicationException:
-                raise
+            except (ExceptionStruct, TApplicationException) as error:
+                text = str(getattr(error, "message", None) or "")
+                if text.startswith(TAKEN_OVER):
+                    raise TakenOver(f"{self.uri}: {text}") from None
+                if not text.startswith(TAKES_NO_CHANGES):
+                    raise
+                failed = SourceFailed(f"{self.uri}: {text}")
             except (TException, OSError) as error:
                 self._forget_client()
-                if tries == _TRIES:
-                    raise SourceFailed(f"{self.uri} doesn't answer {name}: {error}") from None
-                time.sleep(_PAUSE_SECONDS)
+                failed = SourceFailed(f"{self.uri} doesn't answer {name}: {error}")
+            if tries == _TRIES:
+                raise failed
+            time.sleep(_PAUSE_SECONDS)
 
     def _optional(self, name: str, *args: Any, missing: Any = None) -> Any:
         """As `call`; `missing` where the metastore knows no such method."""

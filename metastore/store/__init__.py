@@ -4,9 +4,18 @@ from metastore.store.engine.database import (
     Conflict,
     Database,
     DatabaseBusy,
+    DatabaseFull,
     DatabaseReadOnly,
     DatabaseUnavailable,
     Unstorable,
 )
 
-__all__ = ["Conflict", "Database", "DatabaseBusy", "DatabaseReadOnly", "DatabaseUnavailable", "Unstorable"]
+__all__ = [
+    "Conflict",
+    "Database",
+    "DatabaseBusy",
+    "DatabaseFull",
+    "DatabaseReadOnly",
+    "DatabaseUnavailable",
+    "Unstorable",
+]

@@ -31,7 +31,6 @@ def test_over_and_back_while_writers_write(place: Place, tmp_path: Path, seed: i
     options = ("--databases", f"{name}*")
     with place.client() as client:
         client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
-    counters: dict[tuple[str, str], int] = {}
     with Going(place, name, tmp_path, seed) as going:
         time.sleep(2)
         run("import", place.old, "--uri", place.ours.uri, *options, code=None)
@@ -43,9 +42,7 @@ def test_over_and_back_while_writers_write(place: Place, tmp_path: Path, seed: i
         time.sleep(3)
     with place.client("ours") as client:
         going.check(client)
-    counters = going.writer.counters
-    with Going(place, name, tmp_path, seed + 100) as going:
-        going.writer.counters.update(counters)
+    with Going(place, name, tmp_path, seed + 100, going.writer.kept) as going:
         time.sleep(3)
         moved = place.switch("roll-back", name, *options)
         print(name, "back, frozen for", moved[0]["frozen_seconds"], "s;", going.writer.done, "changes")

@@ -6,16 +6,19 @@ binds every interface), and the tables for transactions and locks, which Hive ex
 made first. Being one process with one embedded database, both have to happen inside that JVM.
 """
 
+import os
 import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 from xml.sax.saxutils import escape
 
 import pytest
+from py4j.protocol import Py4JError
 
 from tests.support import jvm
 from tests.support.jvm import pyspark_jars
@@ -84,6 +87,8 @@ class HiveReference:
     java_options: Sequence[str] = ("-Xmx512m", *jvm.SMALL)
     #: Fewest and most, one for each connection.
     threads = (8, 64)
+    #: Derby's: whether it waits for the disk. Without that, one that was killed may not come back.
+    durability = "test"
 
     def __init__(self, directory: Path, *, jars: Sequence[Path] = (), **settings: str) -> None:
         """Starts the server with its files in `directory` and waits until it accepts.
@@ -94,17 +99,31 @@ class HiveReference:
         self.host = "127.0.0.1"
         self.warehouse = directory / "warehouse"
         self.log = directory / "hive.log"
+        self.port = 0
+        self._directory, self._jars = directory, jars
         self._write_configuration(directory / "conf", {k.replace("_", "."): v for k, v in settings.items()})
-        class_path = [directory / "conf", *jars, *self._class_path()]
+        self.start()
+
+    def start(self) -> None:
+        """Starts it; after `kill` on the same port, if it is one of Hive 2.3."""
+        class_path = [self._directory / "conf", *self._jars, *self._class_path()]
         options = [
             *self.java_options,
-            "-Dderby.system.durability=test",
+            f"-Dderby.system.durability={self.durability}",
             "-Dderby.locks.waitTimeout=20",
-            f"-Dderby.stream.error.file={directory / 'derby.log'}",
+            f"-Dderby.stream.error.file={self._directory / 'derby.log'}",
         ]
         self._jvm = ExitStack()
-        self._gateway = self._jvm.enter_context(jvm.running(class_path, directory, options=options, log=self.log.name))
+        running = jvm.running(class_path, self._directory, options=options, log=self.log.name)
+        self._gateway = self._jvm.enter_context(running)
+        self._pid = int(self._gateway.jvm.java.lang.ProcessHandle.current().pid())
         self.port = self._serve()
+
+    def kill(self) -> None:
+        """Kills it at once (SIGKILL)."""
+        os.kill(self._pid, signal.SIGKILL)
+        with suppress(Exception):  # py4j tells it to end
+            self._jvm.close()
 
     def _write_configuration(self, conf: Path, settings: dict[str, str]) -> None:
         local = {
@@ -121,7 +140,13 @@ class HiveReference:
     def _serve(self) -> int:
         """Starts to serve; the port."""
         self._server, port = self._assemble()
-        self._serving = threading.Thread(target=self._server.serve, name="hive-reference", daemon=True)
+        server = self._server
+
+        def serve() -> None:
+            with suppress(Py4JError):  # it was killed
+                server.serve()
+
+        self._serving = threading.Thread(target=serve, name="hive-reference", daemon=True)
         self._serving.start()
         return port
 
@@ -138,7 +163,7 @@ class HiveReference:
         handler = hive.metastore.HiveMetaStore.newRetryingHMSHandler(
             hive.metastore.HiveMetaStore.HMSHandler("new db based metaserver", conf, False), conf
         )
-        socket = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(self.host, 0))
+        socket = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(self.host, self.port))
         arguments = thrift.server.TThreadPoolServer.Args(socket)
         arguments.processor(hive.metastore.TUGIBasedProcessor(handler))
         arguments.transportFactory(hive.thrift.TUGIContainingTransport.Factory())
@@ -172,8 +197,18 @@ class HiveReference:
         self.close()
 
 
+class DurableHive(HiveReference):
+    """One that may be killed, and started again."""
+
+    durability = "default"
+
+    def _make_transaction_tables(self, conf: Any) -> None:
+        if not self.port:  # they are there when it is started again
+            super()._make_transaction_tables(conf)
+
+
 @contextmanager
-def notifying(directory: Path) -> Iterator[HiveReference]:
+def notifying(directory: Path, kind: type[HiveReference] = HiveReference) -> Iterator[HiveReference]:
     """A server that keeps a notification log. Skips where Maven, which brings the listener, is missing."""
     if (reason := missing()) is not None:
         pytest.skip(reason)
@@ -183,7 +218,7 @@ def notifying(directory: Path) -> Iterator[HiveReference]:
     jars.mkdir(parents=True)
     copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={LISTENER}", f"-DoutputDirectory={jars}"]
     subprocess.run(copy, check=True, cwd=jars)
-    with HiveReference(
+    with kind(
         directory / "hive",
         jars=list(jars.glob("*.jar")),
         hive_metastore_transactional_event_listeners="org.apache.hive.hcatalog.listener.DbNotificationListener",

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from lake.protocol.struct import ExceptionStruct, Spec, Struct, link
 from lake.protocol.struct import fields as f
-from lake.protocol.generated.hive_metastore_types import Catalog, ColumnStatistics, Database, Function, HiveObjectPrivilege, Partition, Role, RolePrincipalGrant, SQLAllTableConstraints, Table
+from lake.protocol.generated.hive_metastore_types import Catalog, ColumnStatistics, Database, FieldSchema, Function, HiveObjectPrivilege, Partition, Role, RolePrincipalGrant, SQLAllTableConstraints, Table
 
 
 class TableReference(Struct):
@@ -723,10 +723,10 @@ class ImportHudiResponse(Struct):
 
 
 class ImportRequest(Struct):
-    __slots__ = ('catalogs', 'databases', 'functions', 'tables', 'partitions', 'statistics', 'constraints', 'roles', 'members', 'grants', 'overwrite', 'unknown')
+    __slots__ = ('catalogs', 'databases', 'functions', 'tables', 'partitions', 'statistics', 'constraints', 'roles', 'members', 'grants', 'overwrite', 'columns', 'columnsOf', 'unknown')
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, catalogs: list[Catalog] | None = None, databases: list[Database] | None = None, functions: list[Function] | None = None, tables: list[Table] | None = None, partitions: list[Partition] | None = None, statistics: list[ColumnStatistics] | None = None, constraints: SQLAllTableConstraints | None = None, roles: list[Role] | None = None, members: list[RolePrincipalGrant] | None = None, grants: list[HiveObjectPrivilege] | None = None, overwrite: bool | None = None) -> None:
+    def __init__(self, catalogs: list[Catalog] | None = None, databases: list[Database] | None = None, functions: list[Function] | None = None, tables: list[Table] | None = None, partitions: list[Partition] | None = None, statistics: list[ColumnStatistics] | None = None, constraints: SQLAllTableConstraints | None = None, roles: list[Role] | None = None, members: list[RolePrincipalGrant] | None = None, grants: list[HiveObjectPrivilege] | None = None, overwrite: bool | None = None, columns: list[list[FieldSchema]] | None = None, columnsOf: list[int] | None = None) -> None:
         self.catalogs = catalogs
         self.databases = databases
         self.functions = functions
@@ -738,6 +738,8 @@ class ImportRequest(Struct):
         self.members = members
         self.grants = grants
         self.overwrite = overwrite
+        self.columns = columns
+        self.columnsOf = columnsOf
 
 
 class ImportDifference(Struct):
@@ -1219,7 +1221,7 @@ HudiInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11
 ImportHudiRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'location', 11, 'UTF8'), (3, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)), (4, 'instants', 15, (12, [HudiInstant, None], False)), (5, 'folder', 15, (12, [InstantKey, None], False)), (6, 'olderFiles', 13, (11, 'UTF8', 10, None, False)))
 ImportedInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'fresh', 2, None), (5, 'remark', 11, 'UTF8'))
 ImportHudiResponse.thrift_spec = f(None, (1, 'tableAdded', 2, None), (2, 'instants', 15, (12, [ImportedInstant, None], False)), (3, 'position', 10, None))
-ImportRequest.thrift_spec = f(None, (1, 'catalogs', 15, (12, [Catalog, None], False)), (2, 'databases', 15, (12, [Database, None], False)), (3, 'functions', 15, (12, [Function, None], False)), (4, 'tables', 15, (12, [Table, None], False)), (5, 'partitions', 15, (12, [Partition, None], False)), (6, 'statistics', 15, (12, [ColumnStatistics, None], False)), (7, 'constraints', 12, [SQLAllTableConstraints, None]), (8, 'roles', 15, (12, [Role, None], False)), (9, 'members', 15, (12, [RolePrincipalGrant, None], False)), (10, 'grants', 15, (12, [HiveObjectPrivilege, None], False)), (11, 'overwrite', 2, None))
+ImportRequest.thrift_spec = f(None, (1, 'catalogs', 15, (12, [Catalog, None], False)), (2, 'databases', 15, (12, [Database, None], False)), (3, 'functions', 15, (12, [Function, None], False)), (4, 'tables', 15, (12, [Table, None], False)), (5, 'partitions', 15, (12, [Partition, None], False)), (6, 'statistics', 15, (12, [ColumnStatistics, None], False)), (7, 'constraints', 12, [SQLAllTableConstraints, None]), (8, 'roles', 15, (12, [Role, None], False)), (9, 'members', 15, (12, [RolePrincipalGrant, None], False)), (10, 'grants', 15, (12, [HiveObjectPrivilege, None], False)), (11, 'overwrite', 2, None), (12, 'columns', 15, (15, (12, [FieldSchema, None], False), False)), (13, 'columnsOf', 15, (8, None, False)))
 ImportDifference.thrift_spec = f(None, (1, 'kind', 11, 'UTF8'), (2, 'name', 11, 'UTF8'), (3, 'difference', 11, 'UTF8'), (4, 'replaced', 2, None))
 ImportResponse.thrift_spec = f(None, (1, 'added', 10, None), (2, 'same', 10, None), (3, 'differences', 15, (12, [ImportDifference, None], False)))
 FollowedSource.thrift_spec = f(None, (1, 'source', 11, 'UTF8'), (2, 'databases', 11, 'UTF8'), (3, 'holder', 10, None), (4, 'position', 10, None), (5, 'state', 11, 'UTF8'))

@@ -20,6 +20,7 @@ from metastore.migration.objects import DatabaseKey, Remark, TableKey
 from metastore.migration.progress import Progress
 from metastore.migration.source import Source, TakenOver
 from metastore.migration.switching.gate import Gate, NotTaken
+from metastore.migration.switching.pointers import Pointers, of_iceberg
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import EXTRA, Comparison, Verifier
 
@@ -59,7 +60,7 @@ class Moved:
 
 
 class CutOver:
-    """Cuts databases over, one after the other. `say` gets lines for people."""
+    """Cuts databases over. `address`: where clients find them then. `say` gets lines for people."""
 
     def __init__(
         self,
@@ -68,10 +69,12 @@ class CutOver:
         followed: Followed,
         *,
         threads: int,
+        address: str,
         say: Callable[[str], None],
     ) -> None:
         self._old = old
         self._here = here
+        self._pointers = Pointers(old, here, address) if isinstance(old, ThriftSource) else None
         self._followed = followed
         self._threads = threads
         self._say = say
@@ -93,12 +96,15 @@ class CutOver:
             if home in (Home.HERE, Home.RETURNING):
                 raise Failed(f"{key} lives here already: roll it back first, if that is wanted")
             if home is Home.SWITCHING and gate.is_switched():
-                return self._finish(key, gate, time.monotonic(), 0, [])
+                closed = 0 if self._pointers is None else self._pointers.count(key)
+                return self._finish(key, gate, time.monotonic(), 0, [], closed)
             return self._move(key, gate)
 
     def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
         if self._old.database(key) is None:
             raise Failed(f"there is no database {key}")
+        if self._followed.state.home(key) is Home.SWITCHING and self._pointers is not None:
+            self._pointers.restore(key)  # before anything there is brought
         self._followed.settle(key, Home.CUTTING)
         try:
             gate.check()
@@ -111,21 +117,25 @@ class CutOver:
             # From here on no follower changes it here.
             self._followed.settle(key, Home.SWITCHING)
             fence_others(self._here, self._followed)
+            closed = self._close(key, notes)
         except BaseException as error:
             self._give_up(key, gate, error)
             raise
-        return self._finish(key, gate, began, compared, notes)
+        return self._finish(key, gate, began, compared, notes, closed)
 
     def _bring_the_rest(self, key: DatabaseKey) -> tuple[int, list[Remark]]:
         for _ in range(_ROUNDS):
             self._drain(key)
             wait_for_transactions(self._old, key, "there")
             found = self._check(key)
-            if not self._entries_since(key, self._followed.position):
+            if not entries_since(self._old, key, self._followed.position):
                 return found
         raise Failed(f"{key} is still written there: who doesn't come through the front, or hasn't been stopped?")
 
-    def _finish(self, key: DatabaseKey, gate: Gate, began: float, compared: int, notes: list[Remark]) -> Moved:
+    def _finish(
+        self, key: DatabaseKey, gate: Gate, began: float, compared: int, notes: list[Remark], closed: int
+    ) -> Moved:
+        """`closed`: tables that this command has changed there after all was brought."""
         position = self._followed.position
         try:
             gate.switch()
@@ -139,15 +149,31 @@ class CutOver:
         if (line := gate.said()) is not None:
             self._say(f"{key}: {line}")
         time.sleep(QUIET_SECONDS)  # for requests that were under way for long
-        return Moved(str(key), frozen, compared, self._entries_since(key, position), notes)
+        late = max(0, entries_since(self._old, key, position) - closed)
+        return Moved(str(key), frozen, compared, late, notes)
+
+    def _close(self, key: DatabaseKey, notes: list[Remark]) -> int:
+        """Has Iceberg's tables there take no commits any more. How many there are. Raises Committed."""
+        here = self._followed.state.renaming.database_key(key)
+        if self._pointers is not None:
+            return self._pointers.block(key, here)
+        if some := sum(1 for _ in of_iceberg(self._here, here)):
+            text = f"{some:,} of Iceberg's tables can still be committed there: only a SOURCE of thrift:// prevents it"
+            notes.append(Remark("tables", str(key), text, serious=True))
+        return 0
 
     def _give_up(self, key: DatabaseKey, gate: Gate, error: BaseException) -> None:
         """Lets writers write there again. If that fails, too, the state says that it is under way."""
         if isinstance(error, TakenOver):
+            self._say(f"{key}: another command has taken over. If it is about another database, do this one again")
             return
-        thaw(gate, self._say)
-        self._followed.settle(key, Home.THERE)
+        try:
+            if self._pointers is not None and self._followed.state.home(key) is Home.SWITCHING:
+                self._pointers.restore(key)
+        finally:
+            thaw(gate, self._say)
         self._say(f"{key}: it stays where it was, and may be written there again")
+        self._followed.settle(key, Home.THERE)
 
     # --- bringing what is left --------------------------------------------------------------------------------
 
@@ -157,15 +183,14 @@ class CutOver:
         self._follower.mend([key])
 
     def _drain(self, key: DatabaseKey) -> None:
-        """What the log there has, until it is quiet about a database."""
+        """What the log there has, until it is quiet about a database. Without a log, requests get time to end."""
         self._until_current()
-        position = self._followed.position
-        while self._old.last_event():
+        while True:
+            position = self._followed.position
             time.sleep(QUIET_SECONDS)
             self._until_current()
-            if not self._entries_since(key, position):
+            if not entries_since(self._old, key, position):
                 return
-            position = self._followed.position
 
     def _until_current(self) -> None:
         if not self._old.last_event():
@@ -209,11 +234,12 @@ class CutOver:
 
         return sorted_out(found, is_note)
 
-    def _entries_since(self, key: DatabaseKey, position: int) -> int:
-        """Entries of the log there about a database after a position."""
-        if not self._old.last_event():
-            return 0
-        return sum((each.dbName or "").lower() == key.database for each in self._old.events(position, 1_000))
+
+def entries_since(side: Source, key: DatabaseKey, position: int) -> int:
+    """Entries of a side's log about a database, by its name there, after a position; 0 without a log."""
+    if not side.last_event():
+        return 0
+    return sum((each.dbName or "").lower() == key.database for each in side.events(position, 1_000))
 
 
 def compare(old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renaming, threads: int) -> Comparison:

@@ -33,6 +33,7 @@ from metastore.migration import canonical
 from metastore.migration.importing import batches, is_transactional, partition_name, write_ids_differ
 from metastore.migration.mapping import Renaming
 from metastore.migration.objects import DatabaseKey, Remark, TableKey, TableParts
+from metastore.migration.switching.pointers import is_moved, with_pointer_of
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import Affected, constraint_form, constraint_name, grant_name
 
@@ -51,9 +52,11 @@ _LAST = "foreignKeys"
 
 
 class Returner:
-    """`back`: from names and places here to those there."""
+    """`back`: from names and places here to those there. `closed`: Iceberg's tables that take no commits there stay
+    so."""
 
-    def __init__(self, here: ThriftSource, old: ThriftSource, back: Renaming) -> None:
+    def __init__(self, here: ThriftSource, old: ThriftSource, back: Renaming, *, closed: bool = False) -> None:
+        self._closed = closed
         self._here = here
         self._old = old
         self._back = back
@@ -159,6 +162,8 @@ class Returner:
 
     def _alter(self, key: TableKey, wanted: Table, there: Table) -> None:
         value = wanted.replace(createTime=there.createTime)
+        if self._closed and is_moved(there):
+            value = with_pointer_of(value, there)
         if canonical.of_struct(value) != canonical.of_struct(there):
             home = key.of_database.on_the_wire
             value = value.replace(catName=there.catName, id=there.id)

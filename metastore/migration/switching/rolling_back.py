@@ -6,6 +6,7 @@ What was changed is found by comparing, so it doesn't matter how it was changed,
 import time
 from collections.abc import Callable
 
+from lake.protocol.errors import UserError
 from metastore.migration.followed import Followed, Home
 from metastore.migration.mapping import Renaming
 from metastore.migration.mirroring import problems_text
@@ -16,12 +17,14 @@ from metastore.migration.switching.cutting_over import (
     Failed,
     Moved,
     compare,
+    entries_since,
     holding,
     sorted_out,
     thaw,
     wait_for_transactions,
 )
 from metastore.migration.switching.gate import Gate
+from metastore.migration.switching.pointers import Pointers
 from metastore.migration.switching.returning import Returner
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import Comparison
@@ -31,7 +34,8 @@ _TIMES = ("createTime: ", "grantInfo.createTime: ")
 
 
 class RollBack:
-    """Takes databases back. `old` is reached by Thrift: it is changed by Hive's calls. `say` gets lines for people."""
+    """Takes databases back. `old` is reached by Thrift: it is changed by Hive's calls. `address`: where clients find
+    the databases until then. `say` gets lines for people."""
 
     def __init__(
         self,
@@ -40,8 +44,10 @@ class RollBack:
         followed: Followed,
         *,
         threads: int,
+        address: str,
         say: Callable[[str], None],
     ) -> None:
+        self._pointers = Pointers(old, here, address)
         self._old = old
         self._here = here
         self._followed = followed
@@ -58,6 +64,7 @@ class RollBack:
             if home is Home.THERE:
                 raise Failed(f"{key} lives there: nothing is to be rolled back")
             if home is Home.CUTTING or (home is Home.SWITCHING and not unfinished.is_switched()):
+                self._pointers.restore(key)
                 thaw(unfinished, self._say)
                 self._followed.settle(key, Home.THERE)
                 self._say(f"{key}: its cut-over had not come to its end; it may be written there again")
@@ -75,25 +82,56 @@ class RollBack:
             began = time.monotonic()
             gate.freeze()
             self._say(f"{key}: frozen")
-            time.sleep(QUIET_SECONDS)
             wait_for_transactions(self._here, self._followed.state.renaming.database_key(key), "here")
-            compared, notes = self._bring(key, checked=True)
+            compared, notes, position = self._bring_the_rest(key)
             self._followed.settle(key, Home.RETURNING)
         except BaseException as error:
             if not isinstance(error, TakenOver):
+                self._close_again(key)
                 thaw(gate, self._say)
-                self._followed.settle(key, Home.HERE)
                 self._say(f"{key}: it stays here, and may be written here again")
+                self._followed.settle(key, Home.HERE)
             raise
-        return self._finish(key, gate, began, compared, notes)
+        return self._finish(key, gate, began, compared, notes, position)
 
-    def _finish(self, key: DatabaseKey, gate: Gate, began: float, compared: int, notes: list[Remark]) -> Moved:
+    def _close_again(self, key: DatabaseKey) -> None:
+        """Iceberg's tables there, which were opened while all was brought."""
+        try:
+            self._pointers.block(key, self._followed.state.renaming.database_key(key))
+        except UserError as error:  # the failure before matters more
+            self._say(str(error))
+
+    def _bring_the_rest(self, key: DatabaseKey) -> tuple[int, list[Remark], int]:
+        """As `_bring`, once the log here is quiet about the database, and up to which of its entries that is."""
+        own = self._followed.state.renaming.database_key(key)
+        for _ in range(_ROUNDS):
+            time.sleep(QUIET_SECONDS)  # requests that were under way end meanwhile
+            position = self._here.last_event() or 0
+            compared, notes = self._bring(key, checked=True)
+            if not entries_since(self._here, own, position):
+                return compared, notes, position
+        raise Failed(f"{key} is still written here: who doesn't come through the front, or hasn't been stopped?")
+
+    def _finish(
+        self,
+        key: DatabaseKey,
+        gate: Gate,
+        began: float,
+        compared: int,
+        notes: list[Remark],
+        position: int | None = None,
+    ) -> Moved:
+        """`position`: of the log here when it was compared."""
+        if position is None:  # a command before was killed
+            position = self._here.last_event() or 0
         gate.switch()
         frozen = time.monotonic() - began
         self._followed.settle(key, Home.THERE)
         if (line := gate.said()) is not None:
             self._say(f"{key}: {line}")
-        return Moved(str(key), frozen, compared, notes=notes)
+        time.sleep(QUIET_SECONDS)  # for requests that were under way for long
+        late = entries_since(self._here, self._followed.state.renaming.database_key(key), position)
+        return Moved(str(key), frozen, compared, late, notes)
 
     def _bring(self, key: DatabaseKey, *, checked: bool) -> tuple[int, list[Remark]]:
         """How many objects are the same then, and what differs that is no reason to stay. Raises Failed."""
@@ -112,7 +150,8 @@ class RollBack:
             blocking, notes = self._sorted_out(found)
             if not blocking:
                 return found.compared, notes
-            returner = Returner(self._here, self._old, back)
+            # Until it is frozen here, Iceberg's tables there stay closed.
+            returner = Returner(self._here, self._old, back, closed=not checked)
             returner.mend(key, here, found.affected)
             problems = returner.problems
             if problems or not checked:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lake.protocol.struct import ExceptionStruct
-from metastore.store import Conflict, DatabaseReadOnly, DatabaseUnavailable
+from metastore.store import Conflict, DatabaseFull, DatabaseReadOnly, DatabaseUnavailable
 from metastore.warehouse import Warehouse
 
 
@@ -21,7 +21,7 @@ def new_directories(warehouse: Warehouse, taken: ExceptionStruct) -> Iterator[se
     except Conflict:
         raise taken from None
     except BaseException as error:
-        if not isinstance(error, DatabaseUnavailable) or isinstance(error, DatabaseReadOnly):
+        if not isinstance(error, DatabaseUnavailable) or isinstance(error, DatabaseFull | DatabaseReadOnly):
             for place in made:
                 warehouse.delete_empty_directory(place)
         raise

@@ -7,10 +7,10 @@ replaced.
 Hive's own calls can't do that: they set times and owners, count files, make directories, and merge statistics.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from lake.protocol.hive import MetaException
+from lake.protocol.hive import MetaException, Partition
 from lake.protocol.lake import ImportRequest, ImportResponse
 from metastore.services.events.recorder import Events
 from metastore.services.files.deletable import Deletable
@@ -59,7 +59,7 @@ class ImportService:
         _each(tx, request.functions, self._namespaces.function, outcome)
         _each(tx, request.tables, self._tables.table, outcome)
         if request.partitions:
-            self._tables.partitions(tx, request.partitions, outcome)
+            self._tables.partitions(tx, _with_columns(request, request.partitions), outcome)
         if request.statistics:
             self._belongings.statistics(tx, request.statistics, outcome)
         if request.constraints is not None:
@@ -67,6 +67,22 @@ class ImportService:
         _each(tx, request.roles, self._belongings.role, outcome)
         _each(tx, request.members, self._belongings.member, outcome)
         _each(tx, request.grants, self._belongings.grant, outcome)
+
+
+def _with_columns(request: ImportRequest, partitions: Sequence[Partition]) -> Sequence[Partition]:
+    """The partitions with the columns that they have in common; they share them. Raises MetaException."""
+    if request.columnsOf is None:
+        return partitions
+    lists = request.columns or []
+    if len(request.columnsOf) != len(partitions):
+        raise MetaException("columnsOf has one number for each partition")
+    for each, place in zip(partitions, request.columnsOf, strict=True):
+        if place == -1:
+            continue
+        if each.sd is None or each.sd.cols is not None or not 0 <= place < len(lists):
+            raise MetaException("columnsOf has the places of lists in columns, for partitions without their own")
+        each.sd.cols = lists[place]
+    return partitions
 
 
 def _each(

@@ -25,13 +25,14 @@ class NewPlaces:
 
     def qualified(self, location: str) -> str:
         """A location as it is kept. Raises MetaException for one of a storage that the server doesn't know."""
-        if has_credentials(location):
+        if "@" in location and has_credentials(location):
             raise MetaException("a location must not carry a user's name or password: leave out what is before the @")
         try:
-            place = self._warehouse.qualify(location)
+            found = self._warehouse.place(location)
         except WarehouseError as error:
             raise MetaException(f"{error}. Map the location to one that can be used: --location") from None
-        if self._warehouse.parent(place) is None:
+        place = str(found)
+        if found.parent is None:
             raise MetaException(f"{place} is the root of a storage: no object may lie there")
         if is_of_instant(place):
             raise MetaException(f"{place} is the directory of an instant, which belongs to the table around it")

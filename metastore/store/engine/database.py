@@ -13,7 +13,15 @@ from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from lake.protocol.errors import CHANGED_BETWEEN, DATABASE_UNREACHABLE, LOCKED, POOL_BUSY, TIME_LIMIT
+from lake.protocol.errors import (
+    CHANGED_BETWEEN,
+    DATABASE_FULL,
+    DATABASE_READ_ONLY,
+    DATABASE_UNREACHABLE,
+    LOCKED,
+    POOL_BUSY,
+    TIME_LIMIT,
+)
 from metastore.postgres.joined_messages import JoiningConnection
 from metastore.store.engine import beginnings, binary_rows, read_set
 
@@ -22,8 +30,8 @@ _WAIT_SECONDS = 30.0  # for a connection, if all are in use
 _FRAMES = 250  # that the pool, the driver and this module may need on a thread's stack
 _AFTER_COMMIT = "after commit"
 READ_ONLY = (
-    "the metastore's database accepts no changes now: it is a standby, or its default_transaction_read_only is on; try"
-    " again once it accepts them, or point the server's database_url at the primary"
+    f"{DATABASE_READ_ONLY}: it is a standby, or its default_transaction_read_only is on; try again once it accepts"
+    " them, or point the server's database_url at the primary"
 )
 _NUL = "a text must not contain the NUL character"
 
@@ -41,6 +49,10 @@ class DatabaseBusy(DatabaseUnavailable):
 
 class DatabaseReadOnly(DatabaseUnavailable):
     """The database accepts no changes: it is a standby, or read-only by its settings. Nothing was done."""
+
+
+class DatabaseFull(DatabaseUnavailable):
+    """The database has no space for a change on its disk. Nothing was done."""
 
 
 class _Unreachable(DatabaseUnavailable):
@@ -318,6 +330,9 @@ def _translate(cause: BaseException | None, error: Exception) -> Exception:
         return Unstorable("request too large; send fewer names")
     if isinstance(cause, psycopg2.DataError):
         return Unstorable(str(cause).splitlines()[0])
+    if isinstance(cause, psycopg2.errors.DiskFull):
+        reason = str(cause).splitlines()[0]
+        return DatabaseFull(f"{DATABASE_FULL}: {reason}. Nothing was done; free some space there, then try again")
     # psycopg2 raises the plain DatabaseError if Postgres crashes before it sends an error code.
     if isinstance(cause, psycopg2.OperationalError | psycopg2.InterfaceError) or type(cause) is psycopg2.DatabaseError:
         return _Unreachable(f"{DATABASE_UNREACHABLE}; try again later")

@@ -29,8 +29,9 @@ from metastore.migration.followed import all_of
 from metastore.migration.following import Follower, Halted, Standing
 from metastore.migration.imports import known
 from metastore.migration.source import TakenOver
+from metastore.migration.switching.cutting_over import holding
 from metastore.migration.thrift_source import ThriftSource
-from tests.metastore.migration.following import differences, follow, run
+from tests.metastore.migration.following import complaint, differences, follow, run
 from tests.metastore.migration.random_changes import Writer
 from tests.support import builders
 from tests.support.reference import HiveReference
@@ -248,6 +249,23 @@ def test_one_follows_at_a_time(
         assert "t" in client.get_all_tables("fe")
 
 
+def test_nobody_takes_it_from_a_command(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, tmp_path: Path
+) -> None:
+    """A cut-over would be refused in the middle, and leave a database frozen."""
+    made(there, "fh", tmp_path)
+    options = ("--uri", ours.uri, "--databases", "fh")
+    run("import", old.uri, *options)
+    here = ThriftSource(ours.uri)
+    [command] = [each for each in all_of(here, old.uri) if each.databases == "fh"]
+    with holding(here, command, "the cut-over of fh"):
+        for what, more in (("follow", ()), ("follow", ("--after", "1")), ("import", ())):
+            said = complaint(what, old.uri, *options, *more)
+            assert "the cut-over of fh was not ended: when it isn't under way any more, do it again, then" in said
+        command.keep()
+    assert follow(old.uri, ours, "--databases", "fh")["current"]
+
+
 def test_it_halts_and_says_why(
     old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, tmp_path: Path
 ) -> None:
@@ -317,11 +335,10 @@ def test_nothing_is_lost_if_it_is_killed_while_writers_write(
     finally:
         ended.set()
         thread.join()
-    while not writer.counters:
+    while not writer.kept:
         writer.step()
     found = follow(old.uri, ours, *options)
     assert found["problems"] == []
     assert differences(old.uri, ours, *options) == []
-    for (database, table_name), count in writer.counters.items():
-        assert here.get_table(database, table_name).parameters["n"] == str(count), (seed, table_name)
+    writer.check(here)
     assert writer.done > 50

@@ -13,6 +13,7 @@ from lake.protocol.hive import (
     ColumnStatisticsData,
     ColumnStatisticsDesc,
     ColumnStatisticsObj,
+    FieldSchema,
     Function,
     FunctionType,
     HiveObjectPrivilege,
@@ -32,6 +33,7 @@ from lake.protocol.hive import (
     Table,
 )
 from lake.protocol.lake import ImportRequest, ImportResponse, ReadEventsRequest
+from metastore.migration.importing import sharing_columns
 from tests.support import builders
 from tests.support.server import MetastoreServer
 
@@ -133,6 +135,24 @@ def test_what_differs_stays_until_it_is_to_be_replaced(client: ThriftClient, db:
     assert (got.id, got.parameters) == (number, {"new": "1"})
     assert client.get_partition(db, "t", ["1"]).sd.location == "s3a://other/place"
     assert outcome(client.lake_import(changed)) == (0, 3, 0)
+
+
+def test_partitions_share_their_columns(client: ThriftClient, db: str) -> None:
+    own = [FieldSchema("other", "int", "their own")]
+    some = [partition(db, "1"), partition(db, "2"), partition(db, "3")]
+    some[1].sd.cols = own
+    wanted = [each.sd.cols for each in some]
+    sent, columns, places = sharing_columns(some)
+    assert (places, columns) == ([0, 1, 0], [wanted[0], own])
+    request = ImportRequest(tables=[table(db)], partitions=sent, columns=columns, columnsOf=places)
+    assert outcome(client.lake_import(request)) == (4, 0, 0)
+    assert [each.sd.cols for each in client.get_partitions(db, "t", -1)] == wanted
+    assert outcome(client.lake_import(request)) == (0, 4, 0)
+    for wrong in ([0, 1], [0, 1, 2], [0, 1, -2]):
+        with pytest.raises(MetaException, match="columnsOf"):
+            client.lake_import(request.replace(columnsOf=wrong))
+    with pytest.raises(MetaException, match="without their own"):
+        client.lake_import(request.replace(partitions=[partition(db, "4")], columnsOf=[0]))
 
 
 def test_partitions_stay_where_they_are_if_their_table_is_moved(client: ThriftClient, db: str) -> None:

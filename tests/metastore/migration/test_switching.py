@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +34,10 @@ from metastore.migration.followed import Home
 from metastore.migration.objects import DatabaseKey
 from metastore.migration.switching.front_file import FrontFile, Site
 from tests.metastore.migration.following import complaint, differences, follow, run
-from tests.metastore.migration.places import Going, Place, backends
+from tests.metastore.migration.killing import answered
+from tests.metastore.migration.places import Going, Killable, Place, backends
+from tests.metastore.migration.random_changes import Tables
+from tests.spark.session import SparkError, SparkSession, require
 from tests.support import builders
 from tests.support.front import FrontServer
 from tests.support.server import MetastoreServer
@@ -47,7 +51,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         MetastoreServer(directory / "ours", "--workers", "1") as ours,
         FrontServer(directory / "front", backends(old.uri, ours)) as front,
     ):
-        yield Place(old.uri, ours, front)
+        yield Place(old.uri, ours, front, {"old": old, "ours": ours})
 
 
 @pytest.fixture(autouse=True)
@@ -85,8 +89,7 @@ def test_over_and_back_while_writers_write(place: Place, tmp_path: Path, seed: i
     assert found["problems"] == []
     going.check(ours_client := place.client("ours"))
     ours_client.close()
-    with Going(place, name, tmp_path, seed + 100) as again:
-        again.writer.counters.update(going.writer.counters)
+    with Going(place, name, tmp_path, seed + 100, going.writer.kept) as again:
         time.sleep(1)
         place.switch("roll-back", name, "--databases", f"{name}*")
         assert place.home(name) is Home.THERE
@@ -108,12 +111,11 @@ def test_nothing_is_lost_if_it_is_killed_at_any_step(place: Place, tmp_path: Pat
         client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
     options = ("--databases", f"{name}*")
     run("import", place.old, "--uri", place.ours.uri, *options)
-    counters: dict[tuple[str, str], int] = {}
+    kept: Tables = {}
     for turn, (what, home, server) in enumerate(
         (("cut-over", Home.HERE, "ours"), ("roll-back", Home.THERE, "old"), ("cut-over", Home.HERE, "ours"))
     ):
-        with Going(place, name, tmp_path, seed * 10 + turn) as going:
-            going.writer.counters.update(counters)
+        with Going(place, name, tmp_path, seed * 10 + turn, kept) as going:
             ended = False
             for _ in range(3):
                 ended = ended or place.killed(2 + rng.random() * 10, what, name, *options)
@@ -123,7 +125,28 @@ def test_nothing_is_lost_if_it_is_killed_at_any_step(place: Place, tmp_path: Pat
             time.sleep(0.5)
         with place.client(server) as client:
             going.check(client)
-        counters = going.writer.counters
+        kept = going.writer.kept
+
+
+def test_a_server_that_is_killed_loses_nothing(place: Place, tmp_path: Path) -> None:
+    """A sample of `test_killed`: the new one, while a database is cut over."""
+    name = "sk"
+    with place.client() as client:
+        client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+    run("import", place.old, "--uri", place.ours.uri, "--databases", name)
+    with Going(place, name, tmp_path, 1) as going:
+        once = threading.Timer(1.0, again, [place.servers["ours"]])
+        once.start()
+        while answered(lambda: place.home(name)) is not Home.HERE:
+            place.tried("cut-over", name, "--databases", name)
+        once.join()
+    with place.client("ours") as client:
+        going.check(client)
+
+
+def again(server: Killable) -> None:
+    server.kill()
+    server.start()
 
 
 @pytest.mark.long
@@ -224,6 +247,33 @@ def test_a_follower_waits_and_goes_on_without_what_lives_here(place: Place, tmp_
     assert tables(place, "ours", "sc") == ["u"]
     run("import", place.old, *options, "--replace")
     assert tables(place, "ours", "sc") == ["u"]
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_spark_is_told_why_it_waits(place: Place, tmp_path: Path) -> None:
+    """A session that knows the front alone, while a database moves."""
+    require("4")
+    with place.client("old") as client:
+        client.create_database(builders.database("se", locationUri=f"file:{tmp_path}/se"))
+    run("import", place.old, "--uri", place.ours.uri, "--databases", "se")
+    with SparkSession("4", place.front.uri, str(tmp_path / "warehouse"), tmp_path / "spark") as spark:
+        spark.sql("CREATE TABLE se.t (id INT) USING parquet")
+        spark.sql("CREATE TABLE se.h (id INT) STORED AS textfile")
+        spark.sql("INSERT INTO se.h VALUES (1)")
+        file, site = FrontFile(place.front.file), Site("old", DatabaseKey("hive", "se"))
+        file.freeze(site)
+        time.sleep(2)
+        for statement in ("CREATE TABLE se.u (id INT) USING parquet", "ALTER TABLE se.t SET TBLPROPERTIES ('a' = 'b')"):
+            with pytest.raises(SparkError, match=r"is read-only here.*moving to another metastore, try again here"):
+                spark.sql(statement)
+        assert spark.value("SELECT count(*) FROM se.h") == 1
+        file.thaw(site)
+        place.switch("cut-over", "se", "--databases", "se")
+        spark.sql("INSERT INTO se.h VALUES (2)")
+        spark.sql("CREATE TABLE se.u (id INT) USING parquet")
+        assert spark.value("SELECT count(*) FROM se.h") == 2
+    assert (tables(place, "old", "se"), tables(place, "ours", "se")) == (["h", "t"], ["h", "t", "u"])
 
 
 def wait_until(done: Callable[[], bool]) -> None:
