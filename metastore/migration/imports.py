@@ -28,7 +28,8 @@ def begun(
 ) -> Iterator[Selection]:
     """Around an import. Keeps first where the notification log stood, and which databases weren't here before.
 
-    The selection without the databases that live here by now. Raises UserError for a source that was brought under
+    The databases that are there now, without those that live here by now: one that comes there meanwhile is for a
+    follower, which knows that it wasn't here before. Raises UserError for a source that was brought under
     other names before.
     """
     found = _databases(old, selection)
@@ -43,7 +44,7 @@ def begun(
     state.mirrored |= {key for key in keys if _is_empty(here, renaming.database_key(key))}
     state.held = IMPORT
     followed.keep()
-    yield replace(selection, but=frozenset(found) - frozenset(keys))
+    yield replace(selection, only=frozenset(keys), but=frozenset(found) - frozenset(keys))
     state.held, state.imported = None, True
     followed.keep()
 

@@ -30,10 +30,11 @@ _DATABASE_FIELDS = ("table_db", "fktable_db", "pktable_db")
 class Selection:
     """Databases by patterns with `*`, in lower case: `sales_*`, `spark.sales`. None stands for all.
 
-    `but`: those that aren't meant, whatever the patterns say.
+    `only`: of these those alone that were found once; None for all. `but`: those that aren't meant in any case.
     """
 
     patterns: Sequence[str] | None = None
+    only: Collection[DatabaseKey] | None = None
     but: Collection[DatabaseKey] = ()
 
     @classmethod
@@ -47,7 +48,7 @@ class Selection:
         return cls(patterns)
 
     def includes(self, key: DatabaseKey) -> bool:
-        if key in self.but:
+        if key in self.but or (self.only is not None and key not in self.only):
             return False
         if self.patterns is None:
             return True

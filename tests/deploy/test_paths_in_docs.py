@@ -12,6 +12,7 @@ PATH = re.compile(rf"(?<![\w./-])(?:{TOP.replace(' ', '|')})/[\w./*-]*[\w*/]")
 PYTHON = re.compile(r"(?<![\w./*<>-])(?:\w+/)*\w+\.py\b")
 MODULE = re.compile(r"`((?:lake|metastore|eventbus)(?:\.[A-Za-z_]\w*)+)`")
 NO_MODULES = {
+    "lake.moved.metadata_location",
     "metastore.events",
     "metastore.limit.partition.request",
     "metastore.partition.name.whitelist.pattern",
@@ -19,7 +20,7 @@ NO_MODULES = {
     "metastore.stats.fetch.bitvector",
     "metastore.toml",
 }
-"""A topic of Kafka, settings of Hive's, files outside of the repository."""
+"""A parameter of tables, a topic of Kafka, settings of Hive's, files outside of the repository."""
 
 
 @pytest.fixture(params=PAGES, ids=lambda page: page.name)

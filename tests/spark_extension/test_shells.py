@@ -101,6 +101,7 @@ def accepts(port: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_settings_as_json(tmp_path: Path) -> None:
     home = str(spark_of("4"))
     command = [sys.executable, "-m", "lake.cli", "spark-conf", "--json", "--keep-listings"]

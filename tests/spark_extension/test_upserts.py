@@ -57,6 +57,7 @@ def reads(spark: SparkSession, statement: str) -> bool:
     return re.search(r"buckets: \d", rows(spark, f"EXPLAIN {statement}")[0][0]) is not None
 
 
+@pytest.mark.long
 def test_equal_what_a_join_comes_to(spark: SparkSession, database: str) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.spark
 PARTS = 20
 """All of them take half an hour on each line."""
 
-SOME = 160
+SOME = 320
 """An ordinary run has one function of so many. They are of all kinds, since they are dealt out by their names."""
 
 AT_ONCE = 8

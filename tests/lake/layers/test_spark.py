@@ -146,6 +146,7 @@ RESPELLED = (
 """The layer `wide` in other words."""
 
 
+@pytest.mark.long
 def test_a_table_of_the_candidate_keeps_its_keys(spark: SparkSession, database: str) -> None:
     """The release candidate numbered equal rows of queries for which a key is found now. It didn't keep that it had."""
     query = "SELECT coalesce(city, '?') AS city FROM orders o WHERE EXISTS (SELECT 1 FROM customers WHERE id = o.cust)"

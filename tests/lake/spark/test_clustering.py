@@ -204,6 +204,7 @@ finally:
     assert lake.listed(table) == {DAY(1): [1, 2]}
 
 
+@pytest.mark.long
 def test_files_come_along_as_copies_where_there_are_no_links(lake: Lake, table: LakeTable) -> None:
     lake.write(table, "rows_of([1])")
     (file,) = table.snapshot()
