@@ -105,7 +105,8 @@ def _as_asked(row: TableRow, database: str | None, table: str | None, catalog: s
 def _result_of_table(row: TableRow, request: GetTableRequest) -> GetTableResult | None:
     if request.getColumnStats or given.shown_as_iceberg(request.tblName) is not None:
         return None
-    return GetTableResult(TableService.as_asked(row, request.dbName, request.tblName, request.catName))
+    found = TableService.as_asked(row, request.dbName, request.tblName, request.catName)
+    return None if found is None else GetTableResult(found)
 
 
 @answers(

@@ -225,9 +225,10 @@ class TableService:
         return hive_objects.table_of(replace(row, name=name))
 
     @staticmethod
-    def as_asked(row: TableRow, database: str | None, table: str | None, catalog: str | None = None) -> Table:
-        """What `get` returns for a row."""
-        return hive_objects.table_of(replace(row, name=given.decorated_name(database, table, catalog)))
+    def as_asked(row: TableRow, database: str | None, table: str | None, catalog: str | None = None) -> Table | None:
+        """What `get` returns for a row; None for a name that the table hasn't, which may be another table's by now."""
+        asked = given.decorated_name(database, table, catalog)
+        return hive_objects.table_of(replace(row, name=asked)) if given.base(asked) == row.name else None
 
     def row(
         self,

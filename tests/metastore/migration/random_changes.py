@@ -113,7 +113,13 @@ class Writer:
         """No acknowledged write is lost, none came twice."""
         assert not self.strange, "\n".join(self.strange)
         found = self._found(client)
-        assert found == self.kept, f"{found} isn't {self.kept}; refused were {self.refused[-30:]}"
+        differing = [
+            f"{key} is {found.get(key)}, and the writer knows {self.kept.get(key)}"
+            for key in sorted({*found, *self.kept})
+            if found.get(key) != self.kept.get(key)
+        ]
+        told = f"{self.unsure} answers were lost, refused were {self.refused[-30:]}"
+        assert not differing, "\n".join([*differing, told])
 
     def _found(self, client: ThriftClient) -> Tables:
         """The tables as a metastore has them."""

@@ -1,5 +1,6 @@
 """`metastore migrate follow`: what changes in the old metastore comes over, whatever happens meanwhile."""
 
+import itertools
 import os
 import random
 import signal
@@ -36,6 +37,8 @@ from tests.metastore.migration.random_changes import Writer
 from tests.support import builders
 from tests.support.reference import HiveReference
 from tests.support.server import MetastoreServer
+
+NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +313,7 @@ def test_nothing_is_lost_if_it_is_killed_while_writers_write(
     old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path, seed: int
 ) -> None:
     rng = random.Random(seed)
-    name = f"fk_{seed}"
+    name = f"fk_{seed}_{next(NUMBERS)}"  # another one if it is run again
     made(there, name, tmp_path)
     writer = Writer(there, [name], tmp_path, seed=seed, told=True)
     options = ("--databases", f"{name}*")
