@@ -101,21 +101,19 @@ def random_chain(rng: random.Random) -> list[tuple[str, str]]:
         kind = rng.choice(["sums", "ranks", "latest", "filtered"])
         kept = rng.sample(columns, rng.randint(1, len(columns)))
         whole_key = ", ".join(key)
+        listed = ", ".join(dict.fromkeys((*key, *columns)))
         if kind == "sums":
-            listed = ", ".join(kept)
+            groups = ", ".join(kept)
             sums = f"sum(amount) AS amount, count(*) AS rows_{len(found)}"
-            query = f"SELECT {listed}, {sums} FROM {{before}} GROUP BY {listed}"
+            query = f"SELECT {groups}, {sums} FROM {{before}} GROUP BY {groups}"
             key, columns = kept, kept
         elif kind == "ranks":
-            listed = ", ".join(dict.fromkeys((*key, *columns)))
             place = f"rank() OVER (PARTITION BY {kept[0]} ORDER BY amount DESC)"
             query = f"SELECT {listed}, amount, {place} AS place_{len(found)} FROM {{before}}"
         elif kind == "latest":
-            listed = ", ".join(dict.fromkeys((*key, *columns)))
             number = f"row_number() OVER (PARTITION BY {kept[0]} ORDER BY amount DESC, {whole_key})"
             query = f"SELECT {listed}, amount FROM (SELECT *, {number} AS n FROM {{before}}) WHERE n <= 3"
         else:
-            listed = ", ".join(dict.fromkeys((*key, *columns)))
             some = f"pmod(CAST(amount AS BIGINT), 7) <> {rng.randrange(7)}"
             query = f"SELECT {listed}, amount FROM {{before}} WHERE {some}"
         found.append((kind, query))

@@ -17,7 +17,7 @@ from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import check_owner
 from lake.layers.runner.records import Record, state_of
 from lake.layers.runner.runner import RefreshFailed, Runner, named_counts
-from lake.layers.runner.source_relations import SourceRelations, plain
+from lake.layers.runner.source_relations import SourceRelations, count_rows, plain
 from lake.protocol.formats.keyed_table import PRIMARY_KEY, column_names
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
@@ -152,7 +152,7 @@ class _Comparison:
         key = column_names(lake.schema().properties.get(PRIMARY_KEY, ""))
         if tuple(key) != made.layer.key or not {*key} <= {*columns}:
             self._sources.bind_names({stored})
-            rows = self._count(stored), self._count(now)
+            rows = count_rows(self._engine, stored), count_rows(self._engine, now)
             return LayerDifference(made.name, None, rows, uncompared, read=read, moved=tuple(moved))
         begun = len(deltas.steps)
         own = [exp.column(name, quoted=True) for name in columns]
@@ -178,10 +178,6 @@ class _Comparison:
                 moved.append(name)
             rows = self._sources.rows_at(name, read[name])
         return Relations(rows, rows, rows, rows)
-
-    def _count(self, relation: str) -> int:
-        count = exp.Alias(this=exp.Count(this=exp.Star()), alias="rows")
-        return self._engine.aggregated(relation, [count])["rows"]
 
     def _sampled(self, made: Compiled, changes: str, columns: Sequence[str]) -> tuple[Sample, ...]:
         """Some of the rows of a relation of changes, of each kind."""

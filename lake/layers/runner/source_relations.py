@@ -128,8 +128,7 @@ class SourceRelations:
 
     def _has_rows(self, step: str) -> bool:
         if step not in self._filled:
-            count = exp.Alias(this=exp.Count(this=exp.Star()), alias="rows")
-            self._filled[step] = self._engine.aggregated(step, [count])["rows"] > 0
+            self._filled[step] = count_rows(self._engine, step) > 0
         return self._filled[step]
 
     def _run(self, step: Step) -> None:
@@ -284,6 +283,12 @@ def _replaced(query: exp.Query, old: str, new: str) -> exp.Query:
         if each.name == old:
             each.set("this", exp.to_identifier(new))
     return found
+
+
+def count_rows(engine: Engine, relation: str) -> int:
+    """How many rows a relation has."""
+    count = exp.Alias(this=exp.Count(this=exp.Star()), alias="rows")
+    return engine.aggregated(relation, [count])["rows"]
 
 
 def plain(name: str) -> str:
