@@ -348,16 +348,21 @@ def _unlock(request: Request, backend: str, number: int) -> None:
         log.warning("a lock stays until its backend forgets it", backend=backend, lock=number, reason=str(error))
 
 
+def lock_request(database: str, table: str | None, user: str, agent: str) -> LockRequest:
+    """What HiveCatalog asks for before it commits a table."""
+    component = LockComponent(LockType.EXCLUSIVE, LockLevel.TABLE, database, table)
+    # Hive puts these texts into its SQL as they are.
+    user, host = (_NOT_PLAIN.sub("_", each) for each in (user, socket.gethostname()))
+    return LockRequest([component], user=user, hostname=host, agentInfo=agent)
+
+
 @contextmanager
 def _locked(request: Request, backend: str, named: Table) -> Iterator[_Lock]:
     """Holds the lock that HiveCatalog's writers take, too. Raises TablesNotCommitted if others hold it."""
     there = request.mapping.at(backend, parsed(named.catName, None, named.dbName or ""))
     if there is None:
         raise TablesNotCommitted(f"{named.dbName}.{named.tableName} table not found", "missing", 0)
-    component = LockComponent(LockType.EXCLUSIVE, LockLevel.TABLE, there.database, named.tableName)
-    # Hive puts these texts into its SQL as they are.
-    user, host = (_NOT_PLAIN.sub("_", each) for each in (request.who.identity.user or "front", socket.gethostname()))
-    wanted = LockRequest([component], user=user, hostname=host, agentInfo="iceberg-rest")
+    wanted = lock_request(there.database, named.tableName, request.who.identity.user or "front", "iceberg-rest")
     try:
         answer = request.ask(backend, "lock", wanted, resend=False)
     except (MetaException, TApplicationException) as error:

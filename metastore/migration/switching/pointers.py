@@ -8,7 +8,6 @@ file. The name of that file says where the table is, since every engine's error 
 
 import getpass
 import re
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,17 +18,13 @@ from lake.protocol.errors import UserError
 from lake.protocol.hive import (
     CheckLockRequest,
     EnvironmentContext,
-    LockComponent,
-    LockLevel,
-    LockRequest,
     LockState,
-    LockType,
     MetaException,
     Table,
     UnlockRequest,
 )
 from lake.protocol.struct import ExceptionStruct
-from metastore.federation.iceberg import NO_COMPARISON
+from metastore.federation.iceberg import NO_COMPARISON, lock_request
 from metastore.iceberg.hive_parameters import METADATA, TABLE, is_iceberg
 from metastore.migration.importing import MOVED_FROM, batches
 from metastore.migration.objects import DatabaseKey, TableKey
@@ -37,6 +32,7 @@ from metastore.migration.thrift_source import ThriftSource
 
 LOCK_SECONDS = 30.0
 """How long is waited for who commits just now."""
+
 
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -128,10 +124,8 @@ class Pointers:
     @contextmanager
     def _locked(self, key: TableKey) -> Iterator[None]:
         """Holds the lock that HiveCatalog takes. Where the metastore has none, nobody commits under it."""
-        component = LockComponent(LockType.EXCLUSIVE, LockLevel.TABLE, key.database, key.table)
-        user, host = (_NOT_PLAIN.sub("_", each) for each in (getpass.getuser(), socket.gethostname()))
         try:
-            answer = self._old.call("lock", LockRequest([component], user=user, hostname=host, agentInfo="migrate"))
+            answer = self._old.call("lock", lock_request(key.database, key.table, getpass.getuser(), "migrate"))
         except (ExceptionStruct, TApplicationException):
             yield
             return
