@@ -549,7 +549,7 @@ class Deltas:
             return self.add("distinct", select_from(operator.groups, step).distinct(copy=False))
         columns = [_named(value, name) for name, value in operator.aggregates.items()]
         query = select_from([*operator.groups, *columns], step)
-        return self.add("groups", query.group_by(*operator.groups) if operator.groups else query)
+        return self.add("groups", query.group_by(*map(exp.column, operator.groups)) if operator.groups else query)
 
     def _window(self, operator: Window, step: str) -> str:
         columns = [_named(value, name) for name, value in operator.functions.items()]

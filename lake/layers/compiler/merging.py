@@ -114,7 +114,7 @@ def _partial(aggregate: Aggregate, rows: str) -> exp.Select:
     ]
     values.append(exp.alias_(exp.Count(this=exp.Star()), "rows_n"))
     query = select_from([*aggregate.groups, *values], rows)
-    return query.group_by(*aggregate.groups) if aggregate.groups else query
+    return query.group_by(*map(exp.column, aggregate.groups)) if aggregate.groups else query
 
 
 def _nullable(aggregate: Aggregate) -> dict[str, exp.Expr]:
@@ -159,7 +159,7 @@ def _signed(aggregate: Aggregate, step: str, word: str) -> exp.Select:
 def _folded(aggregate: Aggregate, step: str) -> exp.Select:
     values = [exp.alias_(fold(this=exp.column(name)), name) for name, (fold, _) in _folds(aggregate).items()]
     query = select_from([*aggregate.groups, *values], step)
-    return query.group_by(*aggregate.groups) if aggregate.groups else query
+    return query.group_by(*map(exp.column, aggregate.groups)) if aggregate.groups else query
 
 
 def _is_extreme(merge: Merge) -> bool:

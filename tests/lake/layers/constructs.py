@@ -31,6 +31,8 @@ QUERIES: dict[str, str] = {
     "group by": "SELECT city, count(*) AS n, sum(amount) AS total, min(amount) AS least, max(cust) AS most, count(DISTINCT cust) AS custs FROM orders GROUP BY city",
     "window of time": "SELECT window.start, window.end AS till, city, sum(amount) AS total FROM (SELECT *, TIMESTAMP '2026-01-01 00:00:00' + amount * INTERVAL '1' SECOND AS moment FROM orders) GROUP BY window(moment, '2 seconds'), city",
     "window of each row": "SELECT id, window(TIMESTAMP '1969-12-31 23:59:57' + amount * INTERVAL '1' SECOND, '1 second 500 milliseconds').end AS till FROM orders",
+    "names that are numbers": "SELECT `1`, count(*) AS `2`, sum(amount) AS `3` FROM (SELECT city AS `1`, amount FROM orders) GROUP BY `1`",
+    "groups of names that are numbers": "SELECT `1`, avg(amount) + 1 AS `2` FROM (SELECT city AS `1`, amount FROM orders) GROUP BY `1`",
     "having": "SELECT city, count(*) AS n FROM orders GROUP BY city HAVING count(*) > 1 AND max(amount) > 2",
     "group by expression": "SELECT amount % 2 AS odd, sum(amount) + count(*) AS s FROM orders WHERE id > 1 GROUP BY amount % 2",
     "group by number": "SELECT coalesce(city, 'none') AS town, count(amount) AS n FROM orders GROUP BY 1",
