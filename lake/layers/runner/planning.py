@@ -8,10 +8,10 @@ from typing import Any
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Defined, text_difference
 from lake.layers.errors import BadDefinition
-from lake.layers.runner.definitions import Definitions, definition_of
+from lake.layers.runner.definitions import Definitions, definition_of, is_reverted
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import Fit, check_table, kept_properties
-from lake.layers.runner.records import state_of
+from lake.layers.runner.records import latest_refresh
 from lake.layers.runner.runner import Runner
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
@@ -24,6 +24,7 @@ class Other(StrEnum):
     FORMATTING = "formatting"  # the text is another one, which means the same
     PROPERTIES = "properties"  # or what partitions the table
     REWRITTEN = "rewritten below"  # a table that it reads gets other columns
+    REVERTED = "reverted before"  # its table was reverted to an earlier definition, and this is another one
 
 
 class Computes(StrEnum):
@@ -155,10 +156,14 @@ class _Planning:
             return None, str(error)
 
     def _changes(self, made: Compiled, lake: LakeTable, fit: Fit | None) -> tuple[list[Change | Other], Defined | None]:
-        record = None if fit is Fit.MISSING else state_of(lake).record
-        if record is None:
+        latest = None if fit is Fit.MISSING else latest_refresh(lake)
+        if latest is None:
             return [Other.NEW], None
+        record = latest[1]
+        self._runner.applied.note(made.name, *latest, is_other=False)
         found: list[Change | Other] = [*self._definitions.changes(made, lake, record)]
+        if is_reverted(made, lake, self._definitions):
+            found.append(Other.REVERTED)
         before = definition_of(lake, record)
         if before is not None:
             if _table_of(before) != _table_of(made.defined):

@@ -1,0 +1,150 @@
+"""Two who apply changed definitions at once, or one while another refreshes: the second is refused, and nobody undoes
+what the other has applied."""
+
+from collections.abc import Callable
+
+import pytest
+
+from lake.layers.runner.claims import DefinedElsewhere
+from lake.layers.runner.planning import plan_of
+from lake.layers.runner.runner import Runner
+from lake.protocol.hive import LockComponent, LockLevel, LockRequest, LockState, LockType, ShowLocksRequest
+from tests.lake.layers.shop import Shop, how
+from tests.lake.layers.test_changed_definitions import CHAIN, OTHER, SAME, TEXT, filled, refreshed
+
+NOW, OTHERS, THIRD = (
+    CHAIN.format(5),
+    CHAIN.format(8),
+    CHAIN.format(8).replace("id, dt, amount FROM", "id, dt, amount + 1 AS amount FROM"),
+)
+
+
+def at(stage: str, do: Callable[[], object]) -> Callable[[str], None]:
+    """Does something once, at a stage of a refresh."""
+    begun = []
+
+    def pause(reached: str) -> None:
+        if reached == stage and not begun:
+            begun.append(True)
+            do()
+
+    return pause
+
+
+def positions(shop: Shop) -> dict[str, int]:
+    return {name: shop.client.table(f"{shop.database}.{name}").position().position for name in ("big", "towns", "sums")}
+
+
+def locks(shop: Shop) -> list[object]:
+    request = ShowLocksRequest(dbname=shop.database)
+    return list(shop.client.call(lambda thrift: thrift.show_locks(request)).locks or [])
+
+
+def test_the_second_of_two_is_refused_and_the_first_named(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(NOW).refresh()
+    first = shop.runner(OTHERS)
+    before = positions(shop)
+    said = []
+
+    def second() -> None:
+        runner = shop.runner(THIRD)
+        with pytest.raises(DefinedElsewhere) as refused:
+            runner.refresh()
+        said.append(str(refused.value))
+        assert positions(shop) == before, "nothing was written"
+        shop.order((7, 1, 20, "d3"))
+        assert how(shop.runner(NOW).refresh().layers)["big"] == "incremental", "the layers are refreshed meanwhile"
+
+    first.pause = at("computed", second)
+    assert how(first.refresh().layers)["big"] == "full", "on what was refreshed meanwhile"
+    assert f"{shop.database}.big gets another definition already: " in said[0]
+    assert f"layers of {shop.database}" in said[0]
+    assert shop.rows("big") == [(3, "d2", 9), (4, "d2", 9), (7, "d3", 20)]
+    assert locks(shop) == []
+    assert how(shop.runner(THIRD).refresh().layers)["big"] == "full", "now it is its turn"
+
+
+def test_an_apply_that_fails_or_is_interrupted_keeps_no_claim(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(NOW).refresh()
+    runner = shop.runner(OTHERS)
+
+    def fail() -> None:
+        assert len(locks(shop)) == 1, "only of the table whose definition has changed"
+        raise KeyboardInterrupt
+
+    runner.pause = at("computed", fail)
+    with pytest.raises(KeyboardInterrupt):
+        runner.refresh()
+    assert locks(shop) == []
+
+
+def test_what_was_applied_since_the_plan_is_not_undone(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(NOW).refresh()
+    runner = shop.runner(THIRD)
+    plan_of(runner)
+    shop.runner(OTHERS).refresh()
+    before = positions(shop)
+    with pytest.raises(DefinedElsewhere, match=r"another definition of \w+\.big meanwhile, by the refresh \d+ at 20"):
+        runner.refresh()
+    assert positions(shop) == before
+    plan_of(runner)
+    assert how(runner.refresh().layers)["big"] == "full", "it has been planned again"
+
+
+def test_a_runner_does_not_undo_what_another_has_applied(shop: Shop) -> None:
+    """One that was started before, for instance, and goes on by the project's files of then."""
+    filled(shop)
+    old, again = shop.runner(TEXT), shop.runner(SAME[0])
+    for runner in (old, again):
+        runner.refresh()
+    shop.order((5, 2, 100, "d1"))
+    assert (how(again.refresh().layers), how(old.refresh().layers)) == ({"big": "incremental"}, {"big": "unchanged"})
+    shop.order((6, 2, 100, "d1"))
+    assert how(old.refresh().layers) == {"big": "incremental"}, "what means the same is no other definition"
+    refreshed(shop, OTHER[0])
+    for runner in (old, again, old):
+        with pytest.raises(DefinedElsewhere):
+            runner.refresh()
+    big = shop.client.table(f"{shop.database}.big")
+    last = next(iter(big.instants(states=["completed"], latest_first=True)))
+    big.roll_back(last)
+    assert how(old.refresh().layers) == {"big": "unchanged"}, "it isn't there any more"
+
+
+@pytest.mark.long
+def test_a_claim_whose_answer_was_lost(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call is repeated, and waits for its own first one."""
+    filled(shop)
+    shop.runner(NOW).refresh()
+    runner = shop.runner(OTHERS)
+    call = shop.client.call
+
+    def twice(request: Callable[..., object]) -> object:
+        found = call(request)
+        return call(request) if getattr(found, "state", None) == LockState.ACQUIRED and not lost else found
+
+    lost: list[bool] = []
+    monkeypatch.setattr(shop.client, "call", lambda request: twice(request))
+    runner.pause = at("computed", lambda: lost.append(True))
+    assert how(runner.refresh().layers)["big"] == "full"
+    monkeypatch.undo()
+    assert locks(shop) == []
+
+
+@pytest.mark.long
+def test_locks_of_readers_hinder_nobody(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(NOW).refresh()
+    reading = LockComponent(LockType.SHARED_READ, LockLevel.TABLE, shop.database, "big")
+    request = LockRequest([reading], user="reader", hostname="host")
+    assert shop.client.call(lambda thrift: thrift.lock(request)).state == LockState.ACQUIRED
+
+    def read() -> None:
+        assert shop.client.call(lambda thrift: thrift.lock(request)).state == LockState.ACQUIRED
+
+    runner: Runner = shop.runner(OTHERS)
+    runner.pause = at("computed", read)
+    assert how(runner.refresh().layers)["big"] == "full"
