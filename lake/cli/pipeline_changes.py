@@ -33,7 +33,7 @@ def print_plan(found: Sequence["LayerPlan"]) -> None:
             (
                 each.layer,
                 ", ".join(what),
-                "a table with other columns" if each.rewrites else each.computes.value,
+                "all, rewritten" if each.rewrites else each.computes.value,
                 each.rows if is_all else None,
                 each.bytes if is_all else None,
                 len(each.below),

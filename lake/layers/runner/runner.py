@@ -29,7 +29,7 @@ from lake.layers.runner.costs import INCREMENT, WHOLE, Gain, Taken, Ways, not_wo
 from lake.layers.runner.definitions import Definitions, check_not_reverted
 from lake.layers.runner.engine import Changed, Engine, SourceChange
 from lake.layers.runner.holding import held_partitions, touched_partitions
-from lake.layers.runner.layer_tables import check_table, make_table
+from lake.layers.runner.layer_tables import check_table, layout_of, make_table
 from lake.layers.runner.readiness import Readiness, Turned
 from lake.layers.runner.records import LayerState, Record, kept_next, last_read, latest_refresh, state_of
 from lake.layers.runner.sinks import deliver_all
@@ -307,7 +307,7 @@ class _Refresh:
         self._project = runner.graph.project.name
         self._layers = layers
         self._definitions = definitions
-        self._rewritten = {  # layers that get other columns, or another key
+        self._rewritten = {  # layers that get other columns, another key or other buckets
             each.name
             for each in self._layers
             if make_table(engine, runner.table(each.name), each, self._project, may_rewrite=_may_rewrite(each, full))
@@ -488,9 +488,9 @@ class _Refresh:
         made.checks.raise_for(made.name, missed)
         seconds = round(time.monotonic() - began, 3)
         expected = made.checks.named(missed) if observed is not None else {}
-        result = LayerResult(made.name, "full", "other columns or key", counts, expected, None, seconds)
+        result = LayerResult(made.name, "full", "other columns, key or buckets", counts, expected, None, seconds)
         lake = self._lakes[made.name]
-        action = self._engine.rewriting(rows, lake, self._positions[made.name], made.layer.key)
+        action = self._engine.rewriting(rows, lake, self._positions[made.name], layout_of(made))
         self._commit(made, state, result, None, {}, action)
         count = sum(counts.values())
         self._changed[made.name] = Changed(count, count)  # who reads it is computed as a whole
@@ -605,7 +605,7 @@ class _Refresh:
         if made.name in self._full:
             return "asked for"
         if rewritten := self._rewritten & made.layer.sources:
-            return f"{min(rewritten)} has got other columns, or another key"
+            return f"{min(rewritten)} has got other columns, another key or other buckets"
         if state.record is None:
             return "first refresh"
         if made.name not in self._replay and not self._is_defined_as(made, state.record):
@@ -713,7 +713,7 @@ class _Refresh:
 
 
 def _may_rewrite(made: Compiled, full: Collection[str]) -> bool:
-    """Whether a layer's table may get other columns: those of captured tables follow the source's."""
+    """Whether a layer's table may be rewritten, with other columns: those of captured tables follow the source's."""
     return made.node.is_captured or made.name in full
 
 
