@@ -226,13 +226,17 @@ def _node_before(node: Node, before: Defined, graph: Graph) -> Node:
         query=queries[0] if is_query else None,
         appends=() if is_query else tuple(queries),
         reads=reads,
-        policy=RefreshPolicy(before.properties.get(REFRESH_POLICY, RefreshPolicy.AUTOMATIC).strip().lower()),
+        policy=_policy(before) if is_query else node.policy,
         properties=before.properties,
         partitions=tuple(before.partitions),
         expectations=tuple(
             Expectation(each["name"], each["condition"], Violation(each["violation"])) for each in before.conditions
         ),
     )
+
+
+def _policy(before: Defined) -> RefreshPolicy:
+    return RefreshPolicy(before.properties.get(REFRESH_POLICY, RefreshPolicy.AUTOMATIC).strip().lower())
 
 
 def _restored(
@@ -269,6 +273,8 @@ def _why_not(lake: LakeTable, position: int, node: Node, engine: Engine) -> str 
     """Why a layer's state at a position can't be read as the table is now; None if it can."""
     if node.waits_for_sources:
         return "has partitions that are ready"
+    if node.sink is not None:  # it has got rows that no increment of the earlier state would give it again
+        return "has a sink"
     if position == 0 or position < lake.position().oldest_readable:
         return "has lost the files of that state"
     record = record_before(lake, position + 1)

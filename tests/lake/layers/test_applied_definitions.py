@@ -2,9 +2,11 @@
 what the other has applied."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
+from lake.layers.runner import claims
 from lake.layers.runner.claims import DefinedElsewhere
 from lake.layers.runner.planning import plan_of
 from lake.layers.runner.runner import Runner
@@ -132,6 +134,18 @@ def test_a_claim_whose_answer_was_lost(shop: Shop, monkeypatch: pytest.MonkeyPat
     assert how(runner.refresh().layers)["big"] == "full"
     monkeypatch.undo()
     assert locks(shop) == []
+
+
+@pytest.mark.long
+def test_who_may_not_lock_is_refused_at_the_end(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(shop)
+    shop.runner(NOW).refresh()
+    runner = shop.runner(OTHERS)
+    monkeypatch.setattr(claims, "LockType", SimpleNamespace(EXCL_WRITE=99))  # which the server refuses
+    runner.pause = at("computed", shop.runner(THIRD).refresh)
+    with pytest.raises(DefinedElsewhere, match="meanwhile, by the refresh"):
+        runner.refresh()
+    assert (3, "d2", 10) in shop.rows("big")
 
 
 @pytest.mark.long
