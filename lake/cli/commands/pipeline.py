@@ -258,22 +258,26 @@ def diff(project: Path, tables: tuple[str, ...], uri: str, samples: int, as_json
 @_project_argument
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
 @uri_option
+@click.option("--write", is_flag=True, help="Put the queries of before into the project's SQL files.")
 @confirming_options
 @json_option
-def revert(project: Path, tables: tuple[str, ...], uri: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+def revert(
+    project: Path, tables: tuple[str, ...], uri: str, write: bool, yes: bool, dry_run: bool, as_json: bool
+) -> None:
     """Take back the latest change of definitions.
 
     Each TABLE, by default all whose definitions changed last at one moment, gets the definition before that, with rows
     that are current with the sources. Where it can, this rolls the tables back to what they were, with those that read
     them, and goes on by increments; else all of them is computed.
 
-    The definitions are shown first. Files aren't changed: write these there. Until then, or until `apply` takes the
-    files' definitions, other refreshes are refused; this command repeated is one.
+    The definitions are shown first. Write these into the project's files; --write does, where the query alone was
+    changed, in SQL. Until then, or until `apply` takes the files' definitions, other refreshes are refused; this
+    command repeated is one.
 
     \b
     Examples:
       metastore pipeline revert shop --dry-run
-      metastore pipeline revert shop dws.revenue --yes
+      metastore pipeline revert shop dws.revenue --yes --write
     """
     from lake.cli.pipeline_changes import print_revert
 
@@ -282,7 +286,7 @@ def revert(project: Path, tables: tuple[str, ...], uri: str, yes: bool, dry_run:
         graph.node(name)
     with _runner(graph, uri) as runner:
         from lake.layers.runner.runner import LayersFailed
-        from lake.layers.undo.revert import apply_revert, plan_revert
+        from lake.layers.undo.revert import apply_revert, plan_revert, write_back
 
         found = plan_revert(runner, tables)
         if dry_run and as_json:
@@ -300,6 +304,9 @@ def revert(project: Path, tables: tuple[str, ...], uri: str, yes: bool, dry_run:
             _print_result(error.result, time.monotonic() - began, as_json=as_json)
             raise
         _print_result(result, time.monotonic() - began, as_json=as_json)
+    for name, reason in write_back(graph, found).items() if write else ():
+        done = f"written into {graph.node(name).place.file}" if reason is None else f"not written: {reason}"
+        click.echo(f"{name}: {done}", err=True)
 
 
 @pipeline.command()

@@ -51,12 +51,17 @@ class Applied:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, str]] = {}
 
-    def note(self, layer: str, instant: Instant, record: Record, *, is_other: bool) -> None:
-        """Notes a layer's latest refresh. `is_other`: it went by another definition than the runner's.
+    def note(self, layer: str, latest: tuple[Instant, Record] | None, *, is_other: bool) -> None:
+        """Notes a layer's latest refresh, None if there is none. `is_other`: it went by another definition than the
+        runner's.
 
         Raises DefinedElsewhere if that is a later refresh than the one that was noted, which has changed the
         definition.
         """
+        if latest is None:
+            self._seen[layer] = 0, ""
+            return
+        instant, record = latest
         if record.kept is None:
             return
         number, digest = self._seen.get(layer, (record.number, record.kept.digest))

@@ -163,10 +163,10 @@ class _Planning:
 
     def _changes(self, made: Compiled, lake: LakeTable, fit: Fit | None) -> tuple[list[Change | Other], Defined | None]:
         latest = None if fit is Fit.MISSING else latest_refresh(lake)
+        self._runner.applied.note(made.name, latest, is_other=False)
         if latest is None:
             return [Other.NEW], None
         record = latest[1]
-        self._runner.applied.note(made.name, *latest, is_other=False)
         found: list[Change | Other] = [*self._definitions.changes(made, lake, record)]
         if is_reverted(made, lake, self._definitions):
             found.append(Other.REVERTED)

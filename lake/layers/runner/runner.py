@@ -209,12 +209,11 @@ class Runner:
             try:
                 latest = latest_refresh(lake)
             except NoSuchObjectException:  # this refresh makes it
-                continue
-            if latest is not None:
-                is_other = bool(definitions.changes(each, lake, latest[1]))
-                self.applied.note(each.name, *latest, is_other=is_other)
-                if is_other:
-                    found.append(lake)
+                latest = None
+            is_other = latest is not None and bool(definitions.changes(each, lake, latest[1]))
+            self.applied.note(each.name, latest, is_other=is_other)
+            if is_other:
+                found.append(lake)
         return found
 
     def compiled_by(self, engine: Engine, full: Collection[str] = (), reverted: Collection[str] = ()) -> list[Compiled]:

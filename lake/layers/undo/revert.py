@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from lake.client.lake_types import Instant, Moment
@@ -119,8 +120,7 @@ def apply_revert(runner: Runner, revert: Revert, now: datetime | None = None) ->
     time = f"{now or datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     changed = [each for each in revert.layers if each.since is not None]
     for each in changed:  # the plan was shown, and asked for
-        if (latest := latest_refresh(runner.table(each.layer))) is not None:
-            runner.applied.note(each.layer, *latest, is_other=True)
+        runner.applied.note(each.layer, latest_refresh(runner.table(each.layer)), is_other=True)
     for each in changed:
         keep_reverted(runner.table(each.layer), time, each.goes)
     runner.pause("marked")
@@ -140,6 +140,35 @@ def settle(runner: Runner, layers: Collection[str]) -> None:
     """Forgets that layers were reverted, since another definition of them has been applied."""
     for name in layers:
         forget_reverted(runner.table(name))
+
+
+def write_back(graph: Graph, revert: Revert) -> Mapping[str, str | None]:
+    """Writes the queries of before into the files of a project, whose `graph` was read from them. Returns by layer why
+    its file wasn't changed, None where it was. What else is defined otherwise is left to people."""
+    found: dict[str, str | None] = {}
+    for each in revert.layers:
+        now, before = graph.node(each.layer), revert.graph.node(each.layer)
+        file = graph.project.directory / now.place.file
+        found[each.layer] = reason = _why_not_written(now, before, file)
+        if reason is None and now.query is not None and before.query is not None:
+            text = file.read_text(encoding="utf-8")
+            file.write_text(text.replace(now.query.text, before.query.text), encoding="utf-8")
+    return found
+
+
+def _why_not_written(now: Node, before: Node, file: Path) -> str | None:
+    """Why the query of a layer can't be put in the place of another one, which is in a file; None if it can."""
+    if now.query is None or before.query is None:
+        return "it has flows"
+    if file.suffix != ".sql":
+        return f"{now.place.file} isn't SQL"
+    if now.expectations != before.expectations:
+        return "its expectations were others, too"
+    views = [{name: view.text for name, view in each.views.items()} for each in (now.query, before.query)]
+    if views[0] != views[1]:
+        return "temporary views that it reads were others, too"
+    count = file.read_text(encoding="utf-8").count(now.query.text)
+    return None if count == 1 else f"its query is {count} times in {now.place.file}"
 
 
 def _chosen(
@@ -275,7 +304,9 @@ def _why_not(lake: LakeTable, position: int, node: Node, engine: Engine) -> str 
         return "has partitions that are ready"
     if node.sink is not None:  # it has got rows that no increment of the earlier state would give it again
         return "has a sink"
-    if position == 0 or position < lake.position().oldest_readable:
+    if position == 0:
+        return "wasn't there then"
+    if position < lake.position().oldest_readable:
         return "has lost the files of that state"
     record = record_before(lake, position + 1)
     before = None if record is None else definition_of(lake, record)

@@ -1,6 +1,7 @@
 """Two who apply changed definitions at once, or one while another refreshes: the second is refused, and nobody undoes
 what the other has applied."""
 
+import random
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -12,7 +13,8 @@ from lake.layers.runner.planning import plan_of
 from lake.layers.runner.runner import Runner
 from lake.protocol.hive import LockComponent, LockLevel, LockRequest, LockState, LockType, ShowLocksRequest
 from tests.lake.layers.shop import Shop, how
-from tests.lake.layers.test_changed_definitions import CHAIN, OTHER, SAME, TEXT, filled, refreshed
+from tests.lake.layers.test_changed_definitions import CHAIN, MEANINGS, OTHER, SAME, TEXT, Order, filled, refreshed
+from tests.support.long_runs import share_of
 
 NOW, OTHERS, THIRD = (
     CHAIN.format(5),
@@ -114,6 +116,66 @@ def test_a_runner_does_not_undo_what_another_has_applied(shop: Shop) -> None:
     last = next(iter(big.instants(states=["completed"], latest_first=True)))
     big.roll_back(last)
     assert how(old.refresh().layers) == {"big": "unchanged"}, "it isn't there any more"
+
+
+def test_a_first_refresh_is_not_undone_either(shop: Shop) -> None:
+    filled(shop)
+    slow = shop.runner(NOW)
+    slow.pause = at("computed", shop.runner(OTHERS).refresh)
+    with pytest.raises(DefinedElsewhere, match=r"another definition of \w+\.big meanwhile"):
+        slow.refresh()
+    assert shop.rows("big") == [(3, "d2", 9), (4, "d2", 9)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(share_of(100)))
+def test_random_runners_at_once(shop: Shop, seed: int) -> None:
+    """Of two definitions that are applied at once one is, and the layers have its rows."""
+    rng = random.Random(seed)
+    meanings = [([TEXT, *SAME], MEANINGS[0][1]), *MEANINGS[1:]]
+    orders: dict[tuple[int, str], Order] = {}
+    stands: int | None = None
+
+    def change() -> None:
+        rows = [
+            (id, rng.choice([None, 1, 2]), rng.choice([None, 4, 5, 6, 9]), f"d{id % 3}")
+            for id in rng.sample(range(8), rng.randint(1, 3))
+        ]
+        shop.order(*rows)
+        orders.update({(row[0], row[3]): row for row in rows})
+
+    for _ in range(10):
+        change()
+        first, second = (rng.randrange(len(meanings)) for _ in range(2))
+        done: list[bool] = []
+
+        def meanwhile(which: int = second, done: list[bool] = done) -> None:
+            if rng.random() < 0.5:
+                change()
+            try:
+                shop.runner(rng.choice(meanings[which][0])).refresh()
+                done.append(True)
+            except DefinedElsewhere:
+                done.append(False)
+
+        runner = shop.runner(rng.choice(meanings[first][0]))
+        runner.pause = at(rng.choice(["computed", "begun", "written"]), meanwhile)
+        try:
+            wrote = bool(runner.refresh().instants)
+        except DefinedElsewhere:
+            wrote = False
+        second_applied = done == [True] and second != stands
+        if second_applied and second != first:
+            assert not wrote, "it has undone what the other has applied"
+        if stands is not None and stands not in (first, second):
+            assert wrote
+            assert done in ([], [False])
+        stands = second if second_applied else first
+        shop.runner(meanings[stands][0][0]).refresh()
+        found = [(row[0], row[3], *meanings[stands][1](row)) for row in orders.values()]
+        wanted = sorted([(id, dt, total) for id, dt, total, is_there in found if is_there], key=repr)
+        assert sorted(shop.rows("big"), key=repr) == wanted
+        assert locks(shop) == []
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from lake.client.lake_types import Moment
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.planning import Other, plan_of
 from lake.layers.undo.restore import plan_restore
-from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, settle
+from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, settle, write_back
 from lake.layers.undo.rollback import Rollback
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.layers.shop import Shop, how
@@ -166,6 +166,23 @@ def test_which_layers_are_reverted(shop: Shop) -> None:
     }
     apply_revert(shop.runner(both), plan_revert(shop.runner(both), ["big"]))
     assert shop.rows("big") == shop.rows("other")
+
+
+def test_the_query_of_before_is_written_into_its_file(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(FIRST).refresh()
+    second = f"-- revenue\n{SECOND};\nCREATE MATERIALIZED VIEW other AS {TEXT.partition(' AS ')[2]} /* all */"
+    shop.runner(second).refresh()
+    runner = shop.runner(second)
+    files, revert = runner.graph, plan_revert(runner, ["big"])
+    apply_revert(runner, revert)
+    assert write_back(files, revert) == {f"{shop.database}.big": None}
+    text = (shop.directory / "transformations/layers.sql").read_text()
+    assert text == second.replace("> 8", "> 5"), "nothing else of the file is another"
+    assert how(shop.runner(text).refresh().layers)["big"] == "unchanged"
+    twice = f"{text}\n-- SELECT id, dt, amount FROM orders WHERE amount > 5"
+    [reason] = write_back(shop.runner(twice).graph, revert).values()
+    assert reason == "its query is 2 times in transformations/layers.sql"
 
 
 @pytest.mark.long
