@@ -29,7 +29,7 @@ from lake.layers.undo.restore import RestoredLayer, later_instants, rolling_back
 from lake.protocol.errors import UserError
 from lake.protocol.formats.keyed_table import PRIMARY_KEY
 from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
-from lake.protocol.lake import InstantConflict
+from lake.protocol.lake import InstantConflict, SnapshotGone
 from lake.tables.keyed_writes import committed
 from lake.tables.lake import LakeTable
 
@@ -284,6 +284,8 @@ def _restored(
             position = lake.position_of(moment)
         except NoSuchObjectException:
             continue
+        except SnapshotGone:
+            return (), f"{node.name} has lost the files of that state"
         if reason := _why_not(lake, position, node, engine):
             return (), f"{node.name} {reason}"
         if later := later_instants(lake, position):
@@ -306,8 +308,6 @@ def _why_not(lake: LakeTable, position: int, node: Node, engine: Engine) -> str 
         return "has a sink"
     if position == 0:
         return "wasn't there then"
-    if position < lake.position().oldest_readable:
-        return "has lost the files of that state"
     record = record_before(lake, position + 1)
     before = None if record is None else definition_of(lake, record)
     if before is None:

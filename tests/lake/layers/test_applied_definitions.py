@@ -69,6 +69,7 @@ def test_the_second_of_two_is_refused_and_the_first_named(shop: Shop) -> None:
     assert how(shop.runner(THIRD).refresh().layers)["big"] == "full", "now it is its turn"
 
 
+@pytest.mark.long
 def test_an_apply_that_fails_or_is_interrupted_keeps_no_claim(shop: Shop) -> None:
     filled(shop)
     shop.runner(NOW).refresh()
@@ -98,6 +99,7 @@ def test_what_was_applied_since_the_plan_is_not_undone(shop: Shop) -> None:
     assert how(runner.refresh().layers)["big"] == "full", "it has been planned again"
 
 
+@pytest.mark.long
 def test_a_runner_does_not_undo_what_another_has_applied(shop: Shop) -> None:
     """One that was started before, for instance, and goes on by the project's files of then."""
     filled(shop)

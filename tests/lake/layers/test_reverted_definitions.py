@@ -22,7 +22,6 @@ from tests.support.long_runs import share_of
 from tests.support.server import MetastoreServer
 
 FIRST, SECOND = CHAIN.format(5), CHAIN.format(8)
-LONG = pytest.mark.long
 
 
 def rows_by(shop: Shop, least: int) -> None:
@@ -108,6 +107,7 @@ def test_the_files_definition_is_applied_again_only_if_somebody_says_so(
     assert how(shop.runner(FIRST).refresh().layers)["big"] == "full", "it is forgotten"
 
 
+@pytest.mark.long
 def test_a_revert_is_not_undone_by_who_began_before_it(shop: Shop) -> None:
     changed(shop)
     slow = shop.runner(SECOND)
@@ -126,6 +126,7 @@ def test_a_revert_is_not_undone_by_who_began_before_it(shop: Shop) -> None:
     rows_by(shop, 5)
 
 
+@pytest.mark.long
 def test_tables_whose_files_of_before_are_gone_are_computed_as_a_whole(shop: Shop) -> None:
     changed(shop)
     shop.runner(SECOND).refresh()
@@ -139,6 +140,7 @@ def test_tables_whose_files_of_before_are_gone_are_computed_as_a_whole(shop: Sho
         shop.runner(SECOND).refresh()
 
 
+@pytest.mark.long
 def test_which_layers_are_reverted(shop: Shop) -> None:
     filled(shop)
     text = f"{TEXT};\nCREATE MATERIALIZED VIEW other AS {TEXT.partition(' AS ')[2]}"
@@ -168,6 +170,7 @@ def test_which_layers_are_reverted(shop: Shop) -> None:
     assert shop.rows("big") == shop.rows("other")
 
 
+@pytest.mark.long
 def test_the_query_of_before_is_written_into_its_file(shop: Shop) -> None:
     filled(shop)
     shop.runner(FIRST).refresh()
@@ -238,16 +241,10 @@ with LakeClient(uri) as client:
     made.pause = lambda reached: os.kill(os.getpid(), signal.SIGKILL) if reached == stage else None
     apply_revert(made, plan_revert(made))
 """
-STAGES = [
-    pytest.param("marked", marks=LONG),
-    "rolled back",
-    pytest.param("computed", marks=LONG),
-    pytest.param("begun", marks=LONG),
-    pytest.param("written", marks=LONG),
-    pytest.param("completed", marks=LONG),
-]
+STAGES = ["marked", "rolled back", "computed", "begun", "written", "completed"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_revert_that_is_killed(shop: Shop, metastore_server: MetastoreServer, stage: str) -> None:
     changed(shop)
