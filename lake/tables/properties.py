@@ -14,8 +14,7 @@ def keep_property(lake: LakeTable, key: str, value: str | None, expected: Mappin
     """
     database, _, name = lake.name.partition(".")
     altered, table_id = lake.describe(), lake.id
-    altered.parameters = {**(altered.parameters or {}), key: value}
-    if value is None:
-        del altered.parameters[key]
+    others = {name: text for name, text in (altered.parameters or {}).items() if name != key}
+    altered.parameters = others if value is None else {**others, key: value}
     context = EnvironmentContext({**(expected or {}), **({} if table_id is None else {EXPECTED_ID: str(table_id)})})
     lake.client.call(lambda thrift: thrift.alter_table_with_environment_context(database, name, altered, context))

@@ -6,6 +6,7 @@ refreshes, whether there was a claim or not (`Applied`).
 """
 
 import logging
+import operator
 import os
 import socket
 import threading
@@ -30,6 +31,7 @@ from lake.protocol.hive import (
     LockType,
     MetaException,
     ShowLocksRequest,
+    ShowLocksResponse,
     ShowLocksResponseElement,
     UnlockRequest,
 )
@@ -110,7 +112,7 @@ def claimed(layers: Sequence[LakeTable], project: str, heartbeat_seconds: float)
             _unlock(client, number)
 
 
-def _unlock(client: LakeClient, number: int) -> None:
+def _unlock(client: LakeClient, number: int | None) -> None:
     client.call(lambda thrift: thrift.unlock(UnlockRequest(number)))
 
 
@@ -118,7 +120,9 @@ def _holder(client: LakeClient, layers: Sequence[LakeTable], number: int) -> Sho
     """The lock that one of ours waits for; None if that can't be found out."""
     for each in layers:
         request = ShowLocksRequest(dbname=each.named.database, tablename=each.named.table)
-        found = client.call(lambda thrift, asked=request: thrift.show_locks(asked)).locks or []
+        found: Sequence[ShowLocksResponseElement] = (
+            client.call(operator.methodcaller("show_locks", request)).locks or []
+        )
         blockers = {lock.blockedByExtId for lock in found if lock.lockid == number and lock.blockedByExtId is not None}
         for lock in found:
             if lock.lockid in blockers:
