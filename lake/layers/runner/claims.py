@@ -120,9 +120,8 @@ def _holder(client: LakeClient, layers: Sequence[LakeTable], number: int) -> Sho
     """The lock that one of ours waits for; None if that can't be found out."""
     for each in layers:
         request = ShowLocksRequest(dbname=each.named.database, tablename=each.named.table)
-        found: Sequence[ShowLocksResponseElement] = (
-            client.call(operator.methodcaller("show_locks", request)).locks or []
-        )
+        answer: ShowLocksResponse = client.call(operator.methodcaller("show_locks", request))
+        found = answer.locks or []
         blockers = {lock.blockedByExtId for lock in found if lock.lockid == number and lock.blockedByExtId is not None}
         for lock in found:
             if lock.lockid in blockers:
