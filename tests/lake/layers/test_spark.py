@@ -227,6 +227,7 @@ def test_other_buckets_and_hidden_keys_on_spark(spark: SparkSession, database: s
     queries = {
         "known": "SELECT id, city FROM orders",
         "lines": "SELECT ord, nr, price FROM items",
+        "seen": "SELECT id, city FROM customers",
         "towns": "SELECT city, count(*) AS n FROM known GROUP BY city",
         "sums": "SELECT ord, sum(price) AS price FROM lines GROUP BY ord",
     }
@@ -237,7 +238,8 @@ def test_other_buckets_and_hidden_keys_on_spark(spark: SparkSession, database: s
     assert (planned["lines"], planned["towns"]) == ([["properties"], "all"], [["rewritten below"], "all"])
     assert {how for how, _ in layers.refresh().values()} == {"unchanged"}, "a table keeps the buckets that it has"
     full = {name: how for name, (how, _) in layers.call("refresh(['lines'])").items()}
-    assert full == {"known": "unchanged", "lines": "full", "towns": "unchanged", "sums": "full"}
+    others = dict.fromkeys(("known", "seen", "towns"), "unchanged")
+    assert full == {**others, "lines": "full", "sums": "full"}
     assert layers.call("planned()")["lines"] == [[], "nothing"]
     layers.change()
     assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group"}
@@ -246,18 +248,19 @@ def test_other_buckets_and_hidden_keys_on_spark(spark: SparkSession, database: s
         f"result = sorted({{each.file_group for each in lake_table(spark, '{database}.lines', None).snapshot()}})"
     )
     assert len(files) > 1 and files[-1] <= "bucket-00003"
-    layers.queries["known"] = "SELECT amount, city FROM orders"
+    layers.queries |= {"known": "SELECT amount, city FROM orders", "seen": "SELECT cust, city FROM visits"}
     with pytest.raises(SparkError, match=r"known has other columns now"):
         layers.refresh()
-    assert layers.call("refresh(['known'])")["known"][0] == "full"
+    rewritten = layers.call("refresh(['known', 'seen'])")
+    assert [rewritten[name][0] for name in ("known", "seen", "towns")] == ["full"] * 3
+    for name, of in (("known", "found"), ("seen", "numbered")):
+        properties = dict(spark.sql(f"SHOW TBLPROPERTIES {database}.{name}"))
+        assert (properties["primary-key"], properties["pipeline.row-keys"]) == ("_row_key", of)
     layers.write("orders", f"({order(8, 1, 7, None, '1.00', 10)}) AS t")
-    assert layers.refresh()["known"][0] == "incremental"
-    layers.queries["known"] = "SELECT id, amount, city FROM orders"
-    assert layers.call("refresh(['known'])")["known"][0] == "full"
-    layers.queries["known"] = "SELECT amount, city, count(*) AS n FROM orders GROUP BY amount, city"
-    layers.call("refresh(['known'])")
-    layers.write("orders", f"({order(9, 1, 7, None, '1.00', 10)}) AS t")
-    assert layers.refresh()["known"][0] == "by group"
+    layers.write("visits", "VALUES (1, 'Oslo'), (7, 'Kyiv') AS t(cust, city)", "append")
+    refreshed = layers.refresh()
+    assert {refreshed[name][0] for name in ("known", "seen", "towns")} <= {"incremental", "by group"}
+    assert layers.call("planned()")["seen"] == [[], "nothing"]
 
 
 DIFFERING = {
