@@ -84,11 +84,12 @@ class Shop:
         """Undoes `corrupt`."""
         self._change_games("amount / 100")
 
-    def revenue(self) -> dict[tuple[str, str], tuple[Decimal, int]]:
-        """Revenue and number of orders by hour and category, as the shop itself has them."""
+    def revenue(self, least: int = 0) -> dict[tuple[str, str], tuple[Decimal, int]]:
+        """Revenue and number of orders by hour and category, as the shop itself has them. `least`: of an order."""
         rows = self._rows(
             "SELECT to_char(date_trunc('hour', at), 'YYYY-MM-DD HH24:MI'), category, sum(amount), count(*)"
-            " FROM orders JOIN products ON orders.product = products.id GROUP BY 1, 2"
+            " FROM orders JOIN products ON orders.product = products.id"
+            f" WHERE amount >= {least} GROUP BY 1, 2"
         )
         return {(hour, category): (amount, count) for hour, category, amount, count in rows}
 

@@ -3,8 +3,9 @@
     python demo/warehouse_story.py --uri thrift://HOST:PORT
 
 starts a Postgres of a small shop, `metastore capture` beside it, and refreshes the layers ods, dwd and dws while orders
-come in. A wrong batch is then rolled back through all of them. What the layers show is compared with the shop's own
-figures throughout. It removes its databases again, which are named raw, ods, dwd and dws.
+come in. A wrong batch is then rolled back through all of them; a query is corrected, and the correction taken back.
+What the layers show is compared with the shop's own figures throughout. It removes its databases again, which are named
+raw, ods, dwd and dws.
 """
 
 import json
@@ -36,9 +37,11 @@ from lake.capture.raw_table import RawTable, rows_of
 from lake.cli.pages.pipeline_page import pipeline_page
 from lake.layers.compiler.graph import Graph, graph_of
 from lake.layers.definitions.projects import read_project
+from lake.layers.runner.planning import plan_of
 from lake.layers.runner.runner import RefreshResult, Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.layers.runner.status import status_of
+from lake.layers.undo.revert import apply_revert, plan_revert
 from lake.layers.undo.rollback import Rollback
 from lake.protocol.hive import NoSuchObjectException
 from lake.spark import configure
@@ -161,6 +164,29 @@ def go_back(warehouse: Warehouse, narrator: Narrator) -> None:
         step.check("revenue by hour and category", warehouse.revenue(), shop.revenue())
 
 
+def correct(warehouse: Warehouse, narrator: Narrator) -> None:
+    shop, file = warehouse.shop, warehouse.runner.graph.project.directory / "transformations" / "dws.sql"
+    text = file.read_text()
+    with narrator.step("A query is corrected: what costs less than 5 is a voucher, and no revenue") as step:
+        file.write_text(text.replace("FROM dwd.order_lines\n", "FROM dwd.order_lines\nWHERE amount >= 5\n"))
+        runner = warehouse.runner.of(graph_of(read_project(file.parents[1])))
+        [planned] = [each for each in plan_of(runner) if each.changes]
+        step.check("what has changed", (planned.layer, *planned.changes), ("dws.revenue", "query"))
+        corrected = runner.refresh()
+        step.check("revenue without vouchers", warehouse.revenue(), shop.revenue(least=5))
+        step.note(f"the plan: {planned.layer}, {', '.join(planned.changes)}; computed: {planned.computes}")
+    show(narrator, corrected)
+    with narrator.step("Nobody had asked for that: it is taken back, while the shop has sold on") as step:
+        for _ in range(5):
+            shop.sell()
+        warehouse.wait_for_capture()
+        reverted = apply_revert(runner, plan_revert(runner))
+        warehouse.check_totals(step)
+        step.check("revenue by hour and category", warehouse.revenue(), shop.revenue())
+        file.write_text(text)
+    show(narrator, reverted)
+
+
 def show(narrator: Narrator, result: RefreshResult) -> None:
     """How much of each layer that people read has changed."""
     rows = [
@@ -230,6 +256,7 @@ def tell_all(narrator: Narrator, client: LakeClient, uri: str, scratch: Path, pa
         runner = Runner(graph, lambda name: lake_table(spark, name, uri), lambda: SparkEngine(spark, {}))
         warehouse = Warehouse(client, uri, shop, spark, runner, stop_sign)
         tell(warehouse, narrator)
+        correct(warehouse, narrator)
         draw(warehouse, narrator, page)
 
 

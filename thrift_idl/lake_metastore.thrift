@@ -364,7 +364,8 @@ struct CompleteInstantRequest {
   16: optional list<string> cleanedPaths        // of a clean: files that nobody needs; the server deletes them
   // replacedPartitions lie in the instant's directory from now on; of a clustering the partitions of added files, too
   17: optional bool relocate
-  // with columns, the table's: spark.sql.sources.schema and the like; primary-key, if all files of a keyed table are replaced
+  // with columns, the table's: spark.sql.sources.schema and the like; if all files of a keyed table are replaced,
+  // primary-key, bucket and bucket-key, too ('' for one that goes)
   18: optional map<string, string> schemaProperties
   // What was read is a condition: a change of its file groups since is a conflict, also where both only added log files.
   // By default log files of a keyed table's file group commute.

@@ -10,6 +10,7 @@ from lake.cli.output import print_table
 if TYPE_CHECKING:
     from lake.layers.runner.differing import LayerDifference, Row, Sample
     from lake.layers.runner.planning import LayerPlan
+    from lake.layers.undo.revert import Revert
 
 _COUNTS = ("inserted", "updated", "deleted")
 _MOST = 60
@@ -32,7 +33,7 @@ def print_plan(found: Sequence["LayerPlan"]) -> None:
             (
                 each.layer,
                 ", ".join(what),
-                "a table with other columns" if each.rewrites else each.computes.value,
+                "all, rewritten" if each.rewrites else each.computes.value,
                 each.rows if is_all else None,
                 each.bytes if is_all else None,
                 len(each.below),
@@ -52,6 +53,29 @@ def print_plan(found: Sequence["LayerPlan"]) -> None:
             click.echo(f"{each.layer} is rewritten by apply, or by run --full-refresh {each.layer}", err=True)
         for name, value in each.keeps.items():
             click.echo(f"{each.layer} keeps {name} = {value or 'nothing'}, with which it was made", err=True)
+
+
+def print_revert(found: "Revert") -> None:
+    """Print the definitions that come back, and how their rows do."""
+    rows = [
+        (each.layer, "reverted already" if each.since is None else f"{each.since.changed_at:%Y-%m-%d %H:%M:%S}")
+        for each in found.layers
+    ]
+    print_table(("table", "changed at"), rows)
+    for each in found.layers:
+        click.echo()
+        click.echo(f"{each.layer}:")
+        for text in (*each.before.queries, *(f"{name}: {view}" for name, view in each.before.views.items())):
+            click.echo(text)
+        for one in each.before.conditions:
+            click.echo(f"{one['name']}: EXPECT ({one['condition']}), {one['violation']}")
+        for line in each.difference:
+            click.echo(line)
+    click.echo()
+    if found.restored:
+        click.echo(f"rolled back, and on by increments: {', '.join(each.layer for each in found.restored)}", err=True)
+    elif any(each.since is not None for each in found.layers):
+        click.echo(f"computed as a whole, since {found.why_whole}", err=True)
 
 
 def print_differences(found: Sequence["LayerDifference"]) -> None:

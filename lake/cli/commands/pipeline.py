@@ -101,6 +101,7 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
     for name in full:
         graph.node(name)
     with _runner(graph, uri) as runner:
+        from lake.layers.runner.claims import DefinedElsewhere
         from lake.layers.runner.runner import LayersFailed
         from lake.layers.runner.sinks import SinkFailed
 
@@ -110,7 +111,8 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
             try:
                 result = runner.refresh(full)
                 _print_result(result, time.monotonic() - began, as_json=as_json)
-            except (LayersFailed, SinkFailed) as error:  # all else is done, and goes on
+            # All else is done, and goes on; or somebody applies another definition, which isn't undone here.
+            except (LayersFailed, SinkFailed, DefinedElsewhere) as error:
                 if isinstance(error, LayersFailed):
                     _print_result(error.result, time.monotonic() - began, as_json=as_json)
                 if every is None:
@@ -182,7 +184,8 @@ def plan(project: Path, uri: str, as_json: bool) -> None:
 def apply(project: Path, uri: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Refresh as `plan` says, also tables with other columns.
 
-    What will be done is shown first. All tables complete together, at one moment.
+    What will be done is shown first. All tables complete together, at one moment. While somebody else applies other
+    definitions of the same tables, or has done so since they were shown, this is refused.
 
     \b
     Examples:
@@ -192,8 +195,9 @@ def apply(project: Path, uri: str, yes: bool, dry_run: bool, as_json: bool) -> N
     from lake.cli.pipeline_changes import print_plan
 
     with _runner(_graph(project, uri), uri) as runner:
-        from lake.layers.runner.planning import plan_of
+        from lake.layers.runner.planning import Other, plan_of
         from lake.layers.runner.runner import LayersFailed
+        from lake.layers.undo.revert import settle
 
         found = plan_of(runner)
         if dry_run and as_json:
@@ -207,11 +211,13 @@ def apply(project: Path, uri: str, yes: bool, dry_run: bool, as_json: bool) -> N
         confirm("Refresh so?", yes=yes)
         began = time.monotonic()
         runner.progress = _progress(began)
+        reverted = [each.layer for each in found if Other.REVERTED in each.changes]
         try:
-            result = runner.refresh([each.layer for each in found if each.asks])
+            result = runner.refresh([each.layer for each in found if each.asks], reverted=reverted)
         except LayersFailed as error:  # all else is done
             _print_result(error.result, time.monotonic() - began, as_json=as_json)
             raise
+        settle(runner, reverted)
         _print_result(result, time.monotonic() - began, as_json=as_json)
 
 
@@ -246,6 +252,61 @@ def diff(project: Path, tables: tuple[str, ...], uri: str, samples: int, as_json
         print_json([each.as_json() for each in found])
     else:
         print_differences(found)
+
+
+@pipeline.command()
+@_project_argument
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@uri_option
+@click.option("--write", is_flag=True, help="Put the queries of before into the project's SQL files.")
+@confirming_options
+@json_option
+def revert(
+    project: Path, tables: tuple[str, ...], uri: str, write: bool, yes: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Take back the latest change of definitions.
+
+    Each TABLE, by default all whose definitions changed last at one moment, gets the definition before that, with rows
+    that are current with the sources. Where it can, this rolls the tables back to what they were, with those that read
+    them, and goes on by increments; else all of them is computed.
+
+    The definitions are shown first. Write these into the project's files; --write does, where the query alone was
+    changed, in SQL. Until then, or until `apply` takes the files' definitions, other refreshes are refused; this
+    command repeated is one.
+
+    \b
+    Examples:
+      metastore pipeline revert shop --dry-run
+      metastore pipeline revert shop dws.revenue --yes --write
+    """
+    from lake.cli.pipeline_changes import print_revert
+
+    graph = _graph(project, uri)
+    for name in tables:
+        graph.node(name)
+    with _runner(graph, uri) as runner:
+        from lake.layers.runner.runner import LayersFailed
+        from lake.layers.undo.revert import apply_revert, plan_revert, write_back
+
+        found = plan_revert(runner, tables)
+        if dry_run and as_json:
+            print_json(found.as_json())
+        elif not as_json:
+            print_revert(found)
+        if dry_run:
+            return
+        confirm("Revert so?", yes=yes)
+        began = time.monotonic()
+        runner.progress = _progress(began)
+        try:
+            result = apply_revert(runner, found)
+        except LayersFailed as error:  # all else is done
+            _print_result(error.result, time.monotonic() - began, as_json=as_json)
+            raise
+        _print_result(result, time.monotonic() - began, as_json=as_json)
+    for name, reason in write_back(graph, found).items() if write else ():
+        done = f"written into {graph.node(name).place.file}" if reason is None else f"not written: {reason}"
+        click.echo(f"{name}: {done}", err=True)
 
 
 @pipeline.command()

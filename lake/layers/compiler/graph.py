@@ -90,6 +90,20 @@ class Graph:
         """The name of a table with its database, in lower case."""
         return _full(name, self.project.database)
 
+    def with_nodes(self, nodes: Mapping[str, Node]) -> "Graph":
+        """The graph with other layers in place of those of their names, and of their quarantines. Raises BadDefinition
+        for cycles."""
+        found = {each.name: each for each in self.nodes}
+        for name, node in nodes.items():
+            if (old := found[name].quarantine) is not None:
+                del found[old.name]
+            found[name] = node
+            if (fresh := node.quarantine) is not None:
+                if fresh.name in found:
+                    raise BadDefinition(node.place, f"{fresh.name} is the name of its quarantine, and of another table")
+                found[fresh.name] = fresh
+        return Graph(self.project, tuple(_in_order(found)))
+
     def below(self, tables: Collection[str]) -> list[str]:
         """The layers that read tables, directly or through others, those that others read first."""
         found: list[str] = []

@@ -83,10 +83,10 @@ class Engine(Analyser, Protocol):
     def replacing(self, rows: str, lake: LakeTable, position: int, *, whole: bool) -> Action:
         """The instant that replaces the partitions of a relation's rows, or the `whole` table, by these rows."""
 
-    def rewriting(self, rows: str, lake: LakeTable, position: int, key: Sequence[str]) -> Action:
+    def rewriting(self, rows: str, lake: LakeTable, position: int, layout: Mapping[str, str]) -> Action:
         """The instant that replaces a whole table that was read at a position, with its columns, by a relation.
 
-        `key`: the table's primary key from then on."""
+        `layout`: the table's primary key and buckets from then on, by their properties; others stay."""
 
     def deliver(self, sink: Sink, lake: LakeTable, position: int, columns: Sequence[str]) -> None:
         """Gives a sink the rows that the instant at a position inserted or updated, as batch of that number.

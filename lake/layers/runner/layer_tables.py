@@ -5,17 +5,21 @@ from enum import Enum
 
 from lake.client.lake_types import Schema
 from lake.layers.compiler.compiling import ROW_KEYS, Compiled
+from lake.layers.compiler.layers import ROW_KEY
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.sinks import DELIVERED
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
-from lake.protocol.formats.keyed_table import FEATURE, PRIMARY_KEY, TABLE_TYPE
+from lake.protocol.formats.keyed_table import BUCKET, BUCKET_KEY, FEATURE, PRIMARY_KEY, TABLE_TYPE
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 from lake.tables.properties import keep_property
 
 PROJECT = "pipeline.project"
 """A property of layers' tables: the project that computes them."""
+
+BUCKETS = frozenset({BUCKET, BUCKET_KEY})
+"""Properties by which rows are placed: a table keeps those that it was made with, until all of it is rewritten."""
 
 _SCHEMA_CHANGES, _ANY = "timeline.schema-changes", "any"
 """A property, and the value with which a completion may change the table's columns."""
@@ -29,15 +33,15 @@ class Fit(Enum):
     FITS = 2
     """It may lack columns, which can be added."""
     OTHER_COLUMNS = 3
-    """It has columns that the definition doesn't have, or has as another type, or another key: all of it has to be
-    rewritten."""
+    """It has columns that the definition doesn't have, or has as another type, or another key, or other buckets: all of
+    it has to be rewritten."""
 
 
 def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> Fit:
     """How a layer's table fits. Raises BadDefinition if it isn't what the definition says.
 
-    `may_rewrite`: it may have other columns, and another key of columns that one can see, unless readers of single rows
-    or partitions would be misled by that.
+    `may_rewrite`: it may have other columns, another key and other buckets, unless readers of single rows or partitions
+    would be misled by that. Otherwise it keeps its buckets.
     """
     try:
         schema = lake.schema()
@@ -56,9 +60,8 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
             f"{name} has other columns now ({_difference(there, made.types)}): DROP TABLE {name}, and run again, or"
             f" rewrite it with --full-refresh {name}",
         )
-    # What keys that nobody sees are made of is another property, which no completion changes.
-    can_rewrite = can_rewrite and bool(key) and made.row_keys is None and ROW_KEYS not in schema.properties
     for what, before, now, can in (
+        # No metastore of Hive's changes the columns that partition a table.
         ("partitioned", ",".join(partitions), ",".join(made.node.partitions), False),
         ("keyed", key, wanted, can_rewrite),
     ):
@@ -72,7 +75,15 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
             f"partitions of {name} were ready as they came: ALTER TABLE {name} SET TBLPROPERTIES ('{COMMIT_MODE}' ="
             " 'manual'), and run again",
         )
-    return Fit.FITS if has_columns and key == wanted else Fit.OTHER_COLUMNS
+    keeps_buckets = not (can_rewrite and may_rewrite) or not BUCKETS & {*kept_properties(made, schema.properties)}
+    return Fit.FITS if has_columns and key == wanted and keeps_buckets else Fit.OTHER_COLUMNS
+
+
+def layout_of(made: Compiled) -> dict[str, str]:
+    """The properties of a table that is rewritten which its new files have to do with: its key, and buckets that the
+    definition gives."""
+    given = {name: made.properties[name] for name in made.node.properties if name in BUCKETS}
+    return {**given, PRIMARY_KEY: made.properties[PRIMARY_KEY]}
 
 
 def check_owner(schema: Schema, made: Compiled, project: str) -> None:
@@ -88,12 +99,15 @@ def check_owner(schema: Schema, made: Compiled, project: str) -> None:
 def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> bool:
     """Makes a layer's table, or its columns, unless they are there. Raises BadDefinition as `check_table`.
 
-    Returns whether it has to be rewritten, with other columns or another key. Until that is done it stays as it is.
+    Returns whether it has to be rewritten, with other columns, another key or other buckets. Until that is done it
+    stays as it is.
     """
     fit = check_table(engine, lake, made, project, may_rewrite=may_rewrite)
     if fit is Fit.OTHER_COLUMNS:
         if lake.schema().properties.get(_SCHEMA_CHANGES) != _ANY:
             keep_property(lake, _SCHEMA_CHANGES, _ANY)
+        if ROW_KEY not in engine.columns(lake.schema()):
+            keep_row_keys(lake, made)  # before it gets such a key: to a table with another one it means nothing
         return True
     if fit is Fit.MISSING:
         of_sink = {} if made.node.sink is None else {DELIVERED: "0"}

@@ -8,10 +8,10 @@ from typing import Any
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Defined, text_difference
 from lake.layers.errors import BadDefinition
-from lake.layers.runner.definitions import Definitions, definition_of
+from lake.layers.runner.definitions import Definitions, definition_of, is_reverted
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.layer_tables import Fit, check_table, kept_properties
-from lake.layers.runner.records import state_of
+from lake.layers.runner.layer_tables import BUCKETS, Fit, check_table, kept_properties
+from lake.layers.runner.records import latest_refresh
 from lake.layers.runner.runner import Runner
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
@@ -23,7 +23,8 @@ class Other(StrEnum):
     NEW = "new"  # the layer was never refreshed
     FORMATTING = "formatting"  # the text is another one, which means the same
     PROPERTIES = "properties"  # or what partitions the table
-    REWRITTEN = "rewritten below"  # a table that it reads gets other columns
+    REWRITTEN = "rewritten below"  # a table that it reads is rewritten
+    REVERTED = "reverted before"  # its table was reverted to an earlier definition, and this is another one
 
 
 class Computes(StrEnum):
@@ -48,7 +49,8 @@ class Reading:
 class LayerPlan:
     """What becomes of a layer. `changes`: in what its definition differs from that of its latest refresh.
 
-    `rewrites`: its table gets other columns, all at one moment; `asks`: only if somebody names the layer for that.
+    `rewrites`: its table gets other columns, another key or other buckets, all at one moment; `asks`: only if somebody
+    names the layer for that.
     `refused`: why no refresh can be done as things are. `reads`: what is read if all of it is computed, of each table.
     `keeps`: properties that the definition has and the table has otherwise, as it was made with them; by name, the
     table's value. `below`: the layers that read it, directly or through others. `difference`: of its texts, for people,
@@ -142,10 +144,15 @@ class _Planning:
             rewrites and not made.node.is_captured,
             refused,
             tuple(map(self._size, sorted(sources))) if computes is Computes.ALL else (),
-            {} if fit is Fit.MISSING else kept_properties(made, lake.schema().properties),
+            {} if fit is Fit.MISSING else self._kept(made, lake, rewrites=rewrites),
             tuple(self._runner.graph.below([made.name])) if computes is Computes.ALL else (),
             () if before is None else tuple(text_difference(before, made.defined)),
         )
+
+    def _kept(self, made: Compiled, lake: LakeTable, *, rewrites: bool) -> dict[str, str]:
+        """The properties that a layer's table keeps, although its definition has others."""
+        found = kept_properties(made, lake.schema().properties)
+        return {name: value for name, value in found.items() if not (rewrites and name in BUCKETS)}
 
     def _fit(self, made: Compiled, lake: LakeTable) -> tuple[Fit | None, str | None]:
         """How the layer's table fits, or why it can't stay."""
@@ -155,10 +162,14 @@ class _Planning:
             return None, str(error)
 
     def _changes(self, made: Compiled, lake: LakeTable, fit: Fit | None) -> tuple[list[Change | Other], Defined | None]:
-        record = None if fit is Fit.MISSING else state_of(lake).record
-        if record is None:
+        latest = None if fit is Fit.MISSING else latest_refresh(lake)
+        self._runner.applied.note(made.name, latest, is_other=False)
+        if latest is None:
             return [Other.NEW], None
+        record = latest[1]
         found: list[Change | Other] = [*self._definitions.changes(made, lake, record)]
+        if is_reverted(made, lake, self._definitions):
+            found.append(Other.REVERTED)
         before = definition_of(lake, record)
         if before is not None:
             if _table_of(before) != _table_of(made.defined):

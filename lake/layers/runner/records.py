@@ -148,6 +148,16 @@ def state_of(layer: LakeTable) -> LayerState:
     return LayerState(None, None, number, layer.position().position == 0)
 
 
+def latest_refresh(layer: LakeTable) -> tuple[Instant, Record] | None:
+    """A layer's latest refresh that isn't undone, and what it said of itself."""
+    return next(standing_refreshes(layer), None)
+
+
+def standing_refreshes(layer: LakeTable) -> Iterator[tuple[Instant, Record]]:
+    """A layer's refreshes that aren't undone, the latest first."""
+    return ((instant, record) for instant, record in _refreshes(layer) if instant.undone_by is None)
+
+
 def record_of(layer: LakeTable, instant: Instant) -> Record | None:
     """What a refresh said of itself; None for an instant that is none."""
     if instant.position is None or instant.action not in _WRITING:
@@ -157,10 +167,7 @@ def record_of(layer: LakeTable, instant: Instant) -> Record | None:
 
 def record_before(layer: LakeTable, position: int) -> Record | None:
     """What the last refresh before a position said of itself; None if there was none. Those undone don't count."""
-    for instant, record in _refreshes(layer):
-        if (instant.position or 0) < position and instant.undone_by is None:
-            return record
-    return None
+    return next((each for instant, each in standing_refreshes(layer) if (instant.position or 0) < position), None)
 
 
 def _refreshes(layer: LakeTable) -> Iterator[tuple[Instant, Record]]:

@@ -23,14 +23,15 @@ from lake.layers.compiler.graph import Graph
 from lake.layers.compiler.layers import all_rows, recomputed, refresh, relations_after
 from lake.layers.definitions.model import RefreshPolicy
 from lake.layers.errors import BadDefinition, RefreshLost, first_line
+from lake.layers.runner.claims import Applied, claimed
 from lake.layers.runner.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
 from lake.layers.runner.costs import INCREMENT, WHOLE, Gain, Taken, Ways, not_worth, reading_seconds
-from lake.layers.runner.definitions import Definitions
+from lake.layers.runner.definitions import Definitions, check_not_reverted
 from lake.layers.runner.engine import Changed, Engine, SourceChange
 from lake.layers.runner.holding import held_partitions, touched_partitions
-from lake.layers.runner.layer_tables import check_table, make_table
+from lake.layers.runner.layer_tables import check_table, layout_of, make_table
 from lake.layers.runner.readiness import Readiness, Turned
-from lake.layers.runner.records import LayerState, Record, kept_next, last_read, state_of
+from lake.layers.runner.records import LayerState, Record, kept_next, last_read, latest_refresh, state_of
 from lake.layers.runner.sinks import deliver_all
 from lake.layers.runner.source_relations import SourceRelations, plain
 from lake.layers.runner.table_keys import TableKeys
@@ -127,6 +128,7 @@ class Runner:
         self.graph = graph
         self._find = table
         self._tables: dict[str, LakeTable] = {}
+        self.applied = Applied()
         self.heartbeat_seconds = heartbeat_seconds
         self.engine = engine
         self.choose = choose
@@ -136,6 +138,12 @@ class Runner:
         """Whether this runner has refreshed before: the first time, Spark compiles itself."""
         self.progress: Callable[[str], None] = _nothing
         """Called with words for users that say how far a refresh is, by several threads."""
+
+    def of(self, graph: Graph) -> "Runner":
+        """A runner of another graph of the same layers, which knows what this one knows."""
+        found = Runner(graph, self._find, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
+        found.applied = self.applied
+        return found
 
     def table(self, name: str) -> LakeTable:
         """The lake table of that name: one table, the same until the next refresh begins."""
@@ -149,12 +157,20 @@ class Runner:
         finally:
             engine.close()
 
-    def refresh(self, full: Collection[str] = (), replay: Mapping[str, Moment] | None = None) -> RefreshResult:
+    def refresh(
+        self,
+        full: Collection[str] = (),
+        replay: Mapping[str, Moment] | None = None,
+        *,
+        reverted: Collection[str] = (),
+    ) -> RefreshResult:
         """Brings all layers up to date. `full`: layers that are computed as a whole, by name.
 
         `replay`: layers that read again what changed in their sources since a moment, and keep other rows as they are,
-        also where their definition has changed. Raises RefreshLost if other runners were quicker again and again,
-        UserError for what the user can mend; then nothing is written. SinkFailed for a sink that doesn't take its rows,
+        also where their definition has changed. `reverted`: layers that get another definition although they were
+        reverted to an earlier one. Raises RefreshLost if other runners were quicker again and again, DefinedElsewhere
+        if somebody else gives layers another definition, or has done so since this runner last looked, UserError for
+        what the user can mend; then nothing is written. SinkFailed for a sink that doesn't take its rows,
         and LayersFailed for layers that can't be computed, after all else is done.
         """
         wanted = {self.graph.node(name).name for name in full}
@@ -163,7 +179,13 @@ class Runner:
             self._tables.clear()  # by now other tables may have their names
             engine = self.engine()
             try:
-                result = _Refresh(self, engine, wanted, since).run()
+                layers = self.compiled_by(engine, wanted, reverted)
+                definitions = Definitions(engine)
+                others = self._defined_otherwise(layers, definitions)
+                with claimed(others, self.graph.project.name, self.heartbeat_seconds):
+                    if others:  # somebody may have been quicker than the claim
+                        self._defined_otherwise(layers, definitions)
+                    result = _Refresh(self, engine, layers, definitions, wanted, since).run()
                 self.is_warm = True
                 return result
             except (RefreshLost, TableReplaced) as error:
@@ -176,12 +198,33 @@ class Runner:
                 engine.close()
         raise AssertionError("the last attempt returns or raises")
 
-    def compiled_by(self, engine: Engine, full: Collection[str] = ()) -> list[Compiled]:
+    def _defined_otherwise(self, layers: Sequence[Compiled], definitions: Definitions) -> list[LakeTable]:
+        """The tables of layers that are defined otherwise than when they were refreshed last.
+
+        Raises DefinedElsewhere if somebody else has defined one so since this runner last looked.
+        """
+        found = []
+        for each in layers:
+            lake = self.table(each.name)
+            try:
+                latest = latest_refresh(lake)
+            except NoSuchObjectException:  # this refresh makes it
+                latest = None
+            is_other = latest is not None and bool(definitions.changes(each, lake, latest[1]))
+            self.applied.note(each.name, latest, is_other=is_other)
+            if is_other:
+                found.append(lake)
+        return found
+
+    def compiled_by(self, engine: Engine, full: Collection[str] = (), reverted: Collection[str] = ()) -> list[Compiled]:
         """The project's layers, as an engine understands them. Those that are computed as a whole because somebody
-        wants it (`full`) may have other columns than their tables. Raises BadDefinition, NoSource."""
-        found = self.understood_by(engine)
+        wants it (`full`) may have other columns than their tables. `reverted`: as of `refresh`. Raises BadDefinition,
+        NoSource."""
+        found, definitions = self.understood_by(engine), Definitions(engine)
         for each in found:
             may_rewrite = _may_rewrite(each, full)
+            if each.name not in reverted:
+                check_not_reverted(each, self.table(each.name), definitions)
             check_table(engine, self.table(each.name), each, self.graph.project.name, may_rewrite=may_rewrite)
         return found
 
@@ -247,15 +290,23 @@ class _Plan:
 class _Refresh:
     """One attempt at a refresh."""
 
-    def __init__(self, runner: Runner, engine: Engine, full: Collection[str], replay: Mapping[str, Moment]) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        engine: Engine,
+        layers: Sequence[Compiled],
+        definitions: Definitions,
+        full: Collection[str],
+        replay: Mapping[str, Moment],
+    ) -> None:
         self._runner = runner
         self._engine = engine
         self._full = full
         self._replay = replay
         self._project = runner.graph.project.name
-        self._layers = runner.compiled_by(engine, full)
-        self._definitions = Definitions(engine)
-        self._rewritten = {  # layers that get other columns, or another key
+        self._layers = layers
+        self._definitions = definitions
+        self._rewritten = {  # layers that get other columns, another key or other buckets
             each.name
             for each in self._layers
             if make_table(engine, runner.table(each.name), each, self._project, may_rewrite=_may_rewrite(each, full))
@@ -436,9 +487,9 @@ class _Refresh:
         made.checks.raise_for(made.name, missed)
         seconds = round(time.monotonic() - began, 3)
         expected = made.checks.named(missed) if observed is not None else {}
-        result = LayerResult(made.name, "full", "other columns or key", counts, expected, None, seconds)
+        result = LayerResult(made.name, "full", "other columns, key or buckets", counts, expected, None, seconds)
         lake = self._lakes[made.name]
-        action = self._engine.rewriting(rows, lake, self._positions[made.name], made.layer.key)
+        action = self._engine.rewriting(rows, lake, self._positions[made.name], layout_of(made))
         self._commit(made, state, result, None, {}, action)
         count = sum(counts.values())
         self._changed[made.name] = Changed(count, count)  # who reads it is computed as a whole
@@ -553,7 +604,7 @@ class _Refresh:
         if made.name in self._full:
             return "asked for"
         if rewritten := self._rewritten & made.layer.sources:
-            return f"{min(rewritten)} has got other columns, or another key"
+            return f"{min(rewritten)} has got other columns, another key or other buckets"
         if state.record is None:
             return "first refresh"
         if made.name not in self._replay and not self._is_defined_as(made, state.record):
@@ -661,7 +712,7 @@ class _Refresh:
 
 
 def _may_rewrite(made: Compiled, full: Collection[str]) -> bool:
-    """Whether a layer's table may get other columns: those of captured tables follow the source's."""
+    """Whether a layer's table may be rewritten, with other columns: those of captured tables follow the source's."""
     return made.node.is_captured or made.name in full
 
 

@@ -213,13 +213,13 @@ class SparkEngine:
         found = self._spark.table(rows)
         return KeyedWrite(found, lake, lake.schema(), operation, source="pipeline", based_on=position).action()
 
-    def rewriting(self, rows: str, lake: LakeTable, position: int, key: Sequence[str]) -> Action:
+    def rewriting(self, rows: str, lake: LakeTable, position: int, layout: Mapping[str, str]) -> Action:
         found = self._spark.table(rows)
         schema = lake.schema()
         keys = {each.name.lower() for each in schema.keys}
         columns = [each for each in found.schema if each.name.lower() not in keys]
         return KeyedWrite(
-            found, lake, schema, "overwrite", source="pipeline", based_on=position, columns=columns, key=key
+            found, lake, schema, "overwrite", source="pipeline", based_on=position, columns=columns, layout=layout
         ).action()
 
     def deliver(self, sink: Sink, lake: LakeTable, position: int, columns: Sequence[str]) -> None:

@@ -46,7 +46,7 @@ def plan_restore(runner: Runner, moment: Moment) -> Restore:
             position = lake.position_of(moment)
         except NoSuchObjectException:
             continue
-        if later := _later(lake, position):
+        if later := later_instants(lake, position):
             found.append(RestoredLayer(node.name, later))
     return Restore(moment, found)
 
@@ -73,19 +73,22 @@ def apply_restore(runner: Runner, restore: Restore) -> RefreshResult:
     Raises InvalidOperationException if others have written into a layer since it was planned, or if files of the
     layer's state then have been cleaned. Then nothing is written.
     """
-    actions = [_rollback(runner.table(each.layer), each.instants) for each in restore.layers]
+    actions = [rolling_back(runner.table(each.layer), each.instants) for each in restore.layers]
     committed(actions, runner.heartbeat_seconds)
     return runner.refresh()
 
 
-def _rollback(lake: LakeTable, instants: Sequence[Instant]) -> Action:
+def rolling_back(lake: LakeTable, instants: Sequence[Instant]) -> Action:
+    """The instant that rolls instants of a table back, which are all that changed its rows since."""
+
     def write(_: Writing) -> Completion:
         return Completion(rolled_back=instants)
 
     return Action(lake, "rollback", write, None)
 
 
-def _later(lake: LakeTable, position: int) -> list[Instant]:
+def later_instants(lake: LakeTable, position: int) -> list[Instant]:
+    """The instants of a table after a position that a rollback undoes, the latest first."""
     found = [each.instant for each in lake.changes(position, include_uncommitted=True)]
     found = [each for each in found if each.action not in _ADDING_NOTHING and each.undone_by is None]
     return found[::-1]

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField
 
 from lake.client.lake_types import EVERYWHERE, AsOf, Completion, Moment, Schema, StreamBatch, from_millis
-from lake.protocol.formats.keyed_table import PRIMARY_KEY
+from lake.protocol.formats.keyed_table import with_features
 from lake.protocol.formats.spark_schema import SCHEMA
 from lake.protocol.formats.write_defaults import event_time_of, source_of
 from lake.spark.hadoop_files import HadoopFiles
@@ -68,22 +68,24 @@ class KeyedWrite:
         source: str = "spark",
         based_on: AsOf | None = None,
         columns: Sequence[StructField] | None = None,
-        key: Sequence[str] = (),
+        layout: Mapping[str, str] | None = None,
     ) -> None:
         """`operation`: upsert, delete, merge, update_columns, overwrite or replace_partitions.
 
-        `columns`: the table's data columns from then on, of an overwrite; None for those that it has. `key`: its
-        primary key from then on, together with `columns`; none for the one that it has. Other options are those of
-        `write`.
+        `columns`: the table's data columns from then on, of an overwrite; None for those that it has. `layout`: its
+        primary key and buckets from then on, by their properties, together with `columns`; those that aren't named
+        stay. Other options are those of `write`.
         """
         assert columns is None or operation == "overwrite"
-        assert not key or columns is not None
+        assert not layout or columns is not None
         self._before = schema
         self._changes_columns = columns is not None
         if columns is not None:
             schema = rewritten(schema, columns)
-        if key:
-            schema = schema._replace(properties={**schema.properties, PRIMARY_KEY: ",".join(key)})
+        self._layout = {name: value for name, value in (layout or {}).items() if value != schema.properties.get(name)}
+        if self._layout:
+            wanted = with_features({**schema.properties, **self._layout}, schema.properties)
+            schema = schema._replace(properties=wanted)
         check_session(rows.sparkSession)
         self._replaces = operation in ("overwrite", "replace_partitions")
         if not self._replaces:
@@ -151,10 +153,9 @@ class KeyedWrite:
         return self._with_columns(made) if self._changes_columns else made
 
     def _with_columns(self, made: Completion) -> Completion:
-        """The completion, which gives the table its columns and key. It holds for those that the table had."""
+        """The completion, which gives the table its columns and layout. It holds for those that the table had."""
         schema, before = self._prepared.schema, self._before.keyed_table()
         assert before is not None
         own = {key: value for key, value in schema.properties.items() if key.startswith(SCHEMA)}
-        if schema.properties[PRIMARY_KEY] != self._before.properties[PRIMARY_KEY]:
-            own[PRIMARY_KEY] = schema.properties[PRIMARY_KEY]
+        own |= self._layout
         return dataclasses.replace(made, columns=schema.columns, schema_properties=own or None, layout=before.layout())

@@ -227,8 +227,8 @@ def end_earlier_snapshots(tx: Transaction, row: TableRow, position: int) -> None
     """
     if saved := [each for each in instants.saved_positions(tx, row.id) if each < position]:
         raise InvalidOperationException(
-            f"{row.name}: a savepoint keeps position {saved[0]}, whose files the table's new key doesn't read: remove"
-            " the savepoint first"
+            f"{row.name}: a savepoint keeps position {saved[0]}, whose files the table's new definition doesn't read:"
+            " remove the savepoint first"
         )
     leases.hold_off_leases(tx, row.id)
     leases.remove_before(tx, row.id, position)

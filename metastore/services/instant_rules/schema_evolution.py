@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lake.protocol.codec import splice
 from lake.protocol.events.types import EventType
-from lake.protocol.formats.keyed_table import PRIMARY_KEY, BadKeyedTable
+from lake.protocol.formats.keyed_table import BUCKET, BUCKET_KEY, PRIMARY_KEY, BadKeyedTable
 from lake.protocol.formats.spark_schema import SCHEMA
 from lake.protocol.hive import FieldSchema, InvalidOperationException
 from lake.protocol.lake import Column
@@ -25,6 +25,9 @@ PROPERTY = "timeline.schema-changes"
 """The table property for allowed changes: `add` (the default): columns may be added at the end; `any`: all changes."""
 
 ADD, ANY = "add", "any"
+
+_LAYOUT = (PRIMARY_KEY, BUCKET, BUCKET_KEY)
+"""Properties of a keyed table by which rows are placed: they can be others once all of its files are."""
 
 
 def allowed_changes(parameters: Mapping[str, str]) -> str:
@@ -52,20 +55,22 @@ def change_columns(
 ) -> ChangedColumns:
     """Sets a table's columns. The caller has locked the table's row.
 
-    `properties`: replace the properties in which Spark stores the columns; and the primary key of a keyed table all of
-    whose files this completion replaces. `position`: the last one before this completion, whose files the snapshot has
-    been given already. Raises InvalidOperationException for a change that the table doesn't allow.
+    `properties`: replace the properties in which Spark stores the columns; and the primary key and the buckets of a
+    keyed table all of whose files this completion replaces, '' for a property that goes. `position`: the last one
+    before this completion, whose files the snapshot has been given already. Raises InvalidOperationException for a
+    change that the table doesn't allow.
     """
-    if other := sorted(name for name in properties if not name.startswith(SCHEMA) and name != PRIMARY_KEY):
+    if other := sorted(name for name in properties if not name.startswith(SCHEMA) and name not in _LAYOUT):
         raise InvalidOperationException(
-            f"{other[0]!r} can't be changed with the columns: only {PRIMARY_KEY} and properties named {SCHEMA}… can"
+            f"{other[0]!r} can't be changed with the columns: only {', '.join(_LAYOUT)} and properties named"
+            f" {SCHEMA}… can"
         )
-    has_other_key = properties.get(PRIMARY_KEY, row.parameters.get(PRIMARY_KEY)) != row.parameters.get(PRIMARY_KEY)
+    redefined = [name for name in _LAYOUT if properties.get(name, row.parameters.get(name)) != row.parameters.get(name)]
     old = hive_objects.table_of(row)
     assert old.sd is not None
     columns = hive_objects.columns([FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in given])
     before = old.sd.cols or []
-    if [(c.name, c.type) for c in columns] == [(c.name, c.type) for c in before] and not has_other_key:
+    if [(c.name, c.type) for c in columns] == [(c.name, c.type) for c in before] and not redefined:
         return ChangedColumns(row, is_redefined=False)
     check_columns([*columns, *(old.partitionKeys or [])])
     allowed = allowed_changes(row.parameters)
@@ -74,9 +79,11 @@ def change_columns(
         raise InvalidOperationException(
             f"a commit may only add columns at the end of those of {row.name}, unless {PROPERTY} is {ANY}"
         )
-    if has_other_key and (allowed == ADD or not is_keyed(row) or not properties[PRIMARY_KEY].strip()):
+    loses_key = not properties.get(PRIMARY_KEY, PRIMARY_KEY).strip()
+    if redefined and (allowed == ADD or not is_keyed(row) or loses_key):
         raise InvalidOperationException(
-            f"a commit may only give {row.name} another {PRIMARY_KEY} if it has one, and if {PROPERTY} is {ANY}"
+            f"a commit may only give {row.name} another {redefined[0]} if it has a {PRIMARY_KEY}, and if {PROPERTY} is"
+            f" {ANY}"
         )
     types = {c.name: c.type for c in columns}
     changed = [c.name or "" for c in before if types.get(c.name) != c.type]
@@ -86,8 +93,10 @@ def change_columns(
     if properties:
         replaces = any(key.startswith(SCHEMA) for key in properties)
         others = {key: value for key, value in row.parameters.items() if not replaces or not key.startswith(SCHEMA)}
-        new = new.replace(parameters={**others, **properties})
-    if has_other_key:
+        new = new.replace(
+            parameters={key: value for key, value in {**others, **properties}.items() if _is_kept(key, value)}
+        )
+    if redefined:
         say_features(new, row.parameters)
     try:
         is_redefined = check_change(tx, row, old, new, up_to=position)
@@ -103,3 +112,7 @@ def change_columns(
     events.table(tx, EventType.ALTER_TABLE, old, new)
     row = replace(row, descriptor_id=number, descriptor=body, parameters=new.parameters or {})
     return ChangedColumns(row, is_redefined)
+
+
+def _is_kept(name: str, value: str) -> bool:
+    return name not in _LAYOUT or bool(value.strip())

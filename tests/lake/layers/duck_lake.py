@@ -119,7 +119,7 @@ class DuckEngine:
     def replacing(self, rows: str, lake: LakeTable, position: int, *, whole: bool) -> Action:
         raise AssertionError("partitions are replaced on Spark alone")
 
-    def rewriting(self, rows: str, lake: LakeTable, position: int, key: Sequence[str]) -> Action:
+    def rewriting(self, rows: str, lake: LakeTable, position: int, layout: Mapping[str, str]) -> Action:
         raise AssertionError("tables are rewritten on Spark alone")
 
     def deliver(self, sink: Sink, lake: LakeTable, position: int, columns: Sequence[str]) -> None:

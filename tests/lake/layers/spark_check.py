@@ -25,11 +25,20 @@ from lake.spark.session_client import lake_table
 class Layers:
     """Layers by their queries, in one database."""
 
-    def __init__(self, spark: SparkSession, database: str, queries: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        database: str,
+        queries: Mapping[str, str],
+        properties: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
         self.spark = spark
         self.database = database
         self.queries = queries
-        views = [View(name, text, Place(Path("layers.sql"), 1)) for name, text in queries.items()]
+        views = [
+            View(name, text, Place(Path("layers.sql"), 1), properties=(properties or {}).get(name, {}))
+            for name, text in queries.items()
+        ]
         self.graph = graph_of(Project(Path(), database, database, {}, Definitions(views)))
         self.runner = Runner(
             self.graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}), choose=False

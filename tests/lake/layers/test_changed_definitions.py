@@ -210,7 +210,8 @@ def test_a_plan(shop: Shop) -> None:
     assert [each for each in big.difference if each[0] != " "] == ["-  amount > 5", "+  amount > 8"]
     files = [*shop.orders.snapshot()]
     assert [*big.reads] == [Reading(f"{shop.database}.orders", 5, sum(each.size for each in files))]
-    assert (towns.changes, towns.computes) == (("properties",), "nothing")
+    assert (towns.changes, towns.computes, towns.rewrites, towns.asks) == (("properties",), "all", True, True)
+    assert towns.keeps == {}, "which is rewritten"
     assert (sums.changes, sums.computes, sums.reads) == ((), "what follows", ())
     wider = planned(shop, CHAIN.format(5).replace("id, dt, amount FROM", "id, dt, amount * 2.0 AS amount FROM"))
     assert (wider["big"].rewrites, wider["big"].asks, wider["big"].changes) == (True, True, ("columns", "query"))

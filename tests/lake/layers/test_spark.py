@@ -62,6 +62,7 @@ class Layers:
 
     def __init__(self, spark: SparkSession, database: str, queries: Mapping[str, str]) -> None:
         self.spark, self.database, self.queries = spark, database, dict(queries)
+        self.properties: dict[str, dict[str, str]] = {}
         spark.sql(f"CREATE DATABASE {database}")
         for statement in TABLES.format(database).split(";"):
             spark.sql(statement)
@@ -87,7 +88,7 @@ class Layers:
         """Refreshes and compares; returns by layer how, and how many rows changed."""
         found: dict[str, Any] = self.run(
             "from tests.lake.layers.spark_check import Layers\n"
-            f"result = Layers(spark, {self.database!r}, {self.queries!r}).refresh()"
+            f"result = Layers(spark, {self.database!r}, {self.queries!r}, {self.properties!r}).refresh()"
         )
         return found
 
@@ -95,7 +96,7 @@ class Layers:
         """Calls a method of `spark_check.Layers`."""
         return self.run(
             "from tests.lake.layers.spark_check import Layers\n"
-            f"result = Layers(spark, {self.database!r}, {self.queries!r}).{text}"
+            f"result = Layers(spark, {self.database!r}, {self.queries!r}, {self.properties!r}).{text}"
         )
 
     def undo_last(self, table: str) -> dict[str, Any]:
@@ -218,6 +219,48 @@ def test_definitions_with_other_columns_on_spark(spark: SparkSession, database: 
     assert layers.call("refresh(['texts'])") == {"texts": ["full", 3], "grown": ["full", 3], "named": ["full", 3]}
     layers.change()
     assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group"}
+
+
+@pytest.mark.long
+def test_other_buckets_and_hidden_keys_on_spark(spark: SparkSession, database: str) -> None:
+    """A table is rewritten, at one moment with those that read it."""
+    queries = {
+        "known": "SELECT id, city FROM orders",
+        "lines": "SELECT ord, nr, price FROM items",
+        "seen": "SELECT id, city FROM customers",
+        "towns": "SELECT city, count(*) AS n FROM known GROUP BY city",
+        "sums": "SELECT ord, sum(price) AS price FROM lines GROUP BY ord",
+    }
+    layers = Layers(spark, database, queries)
+    layers.refresh()
+    layers.properties = {"lines": {"bucket": "4", "bucket-key": "ord"}, "known": {"bucket": "3"}}
+    planned = layers.call("planned()")
+    assert (planned["lines"], planned["towns"]) == ([["properties"], "all"], [["rewritten below"], "all"])
+    assert {how for how, _ in layers.refresh().values()} == {"unchanged"}, "a table keeps the buckets that it has"
+    full = {name: how for name, (how, _) in layers.call("refresh(['lines'])").items()}
+    others = dict.fromkeys(("known", "seen", "towns"), "unchanged")
+    assert full == {**others, "lines": "full", "sums": "full"}
+    assert layers.call("planned()")["lines"] == [[], "nothing"]
+    layers.change()
+    assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group"}
+    files = layers.run(
+        "from lake.spark.session_client import lake_table\n"
+        f"result = sorted({{each.file_group for each in lake_table(spark, '{database}.lines', None).snapshot()}})"
+    )
+    assert len(files) > 1 and files[-1] <= "bucket-00003"
+    layers.queries |= {"known": "SELECT amount, city FROM orders", "seen": "SELECT cust, city FROM visits"}
+    with pytest.raises(SparkError, match=r"known has other columns now"):
+        layers.refresh()
+    rewritten = layers.call("refresh(['known', 'seen'])")
+    assert [rewritten[name][0] for name in ("known", "seen", "towns")] == ["full"] * 3
+    for name, of in (("known", "found"), ("seen", "numbered")):
+        properties = dict(spark.sql(f"SHOW TBLPROPERTIES {database}.{name}"))
+        assert (properties["primary-key"], properties["pipeline.row-keys"]) == ("_row_key", of)
+    layers.write("orders", f"({order(8, 1, 7, None, '1.00', 10)}) AS t")
+    layers.write("visits", "VALUES (1, 'Oslo'), (7, 'Kyiv') AS t(cust, city)", "append")
+    refreshed = layers.refresh()
+    assert {refreshed[name][0] for name in ("known", "seen", "towns")} <= {"incremental", "by group"}
+    assert layers.call("planned()")["seen"] == [[], "nothing"]
 
 
 DIFFERING = {
@@ -445,10 +488,21 @@ def test_the_commands_for_changed_definitions(
     assert "~ id=2, name=b -> B" in shown
     asked = call("apply", "id, length(name) AS name")
     assert (asked.returncode, "There is no terminal to ask on" in asked.stderr) == (2, True)
-    assert "a table with other columns" in asked.stdout
+    assert "all, rewritten" in asked.stdout
     done = call("apply", "id, length(name) AS name", "--yes", "--json")
     assert json.loads(done.stdout)["tables"][0]["how"] == "full", done.stderr
     assert sorted(spark.sql(f"SELECT * FROM {database}.named")) == [[1, 1], [2, 1], [3, 1]]
+    shown = call("revert", "id, length(name) AS name", "--dry-run")
+    assert "SELECT id, name FROM customers" in shown.stdout, shown.stderr
+    assert "computed as a whole, since" in shown.stderr
+    back = call("revert", "id, length(name) AS name", "--yes", "--json")
+    assert json.loads(back.stdout)["tables"][0]["how"] == "full", back.stderr
+    assert sorted(spark.sql(f"SELECT * FROM {database}.named")) == [[1, "a"], [2, "b"], [3, "a"]]
+    refused = call("run", "id, length(name) AS name")
+    assert (refused.returncode, "was reverted to an earlier definition at 20" in refused.stderr) == (2, True)
+    assert "query, reverted before" in call("plan", "id, length(name) AS name").stdout
+    assert call("apply", "id, length(name) AS name", "--yes").returncode == 0
+    assert call("run", "id, length(name) AS name").returncode == 0, "that is forgotten"
 
 
 @pytest.mark.long

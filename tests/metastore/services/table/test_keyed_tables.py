@@ -364,10 +364,10 @@ def test_who_replaces_all_files_may_give_the_table_another_key(metastore: Metast
     with pytest.raises(InvalidOperationException, match="the table has no column more"):
         write(metastore, db, "t", *COLUMNS, properties={"primary-key": "dt,more"})
     for nothing in ("", " "):
-        with pytest.raises(InvalidOperationException, match=r"may only give .* another primary-key if it has one"):
+        with pytest.raises(InvalidOperationException, match=r"may only give .* primary-key if it has a primary"):
             write(metastore, db, "t", *COLUMNS, properties={"primary-key": nothing})
-    with pytest.raises(InvalidOperationException, match="'bucket' can't be changed with the columns"):
-        write(metastore, db, "t", *COLUMNS, properties={"bucket": "8"})
+    with pytest.raises(InvalidOperationException, match="'merge-engine' can't be changed with the columns"):
+        write(metastore, db, "t", *COLUMNS, properties={"merge-engine": "deduplicate"})
     with pytest.raises(InvalidOperationException, match=r"placed by primary-key='id,name,dt', and .* has 'id,dt'"):
         write(metastore, db, "t", *COLUMNS, properties=other, layout=other_layout)
     last = write(metastore, db, "t", *COLUMNS, properties=other, layout=layout)
@@ -413,8 +413,36 @@ def test_only_keyed_tables_that_allow_it_get_another_key(metastore: Metastore, d
     metastore.tables.create(keyed(db, sd=sd), {})
     metastore.tables.create(keyed(db, "plain", sd=sd).replace(parameters=REKEYED), {})
     for name in ("t", "plain"):
-        with pytest.raises(InvalidOperationException, match=r"may only give .* another primary-key if it has one"):
-            write(metastore, db, name, *COLUMNS, properties={"primary-key": "dt,name"})
+        for change in ({"primary-key": "dt,name"}, {"bucket": "2"}, {"bucket-key": "id"}):
+            with pytest.raises(InvalidOperationException, match=rf"may only give .* another {min(change)} if it has a"):
+                write(metastore, db, name, *COLUMNS, properties=change)
+
+
+def test_who_replaces_all_files_may_place_the_rows_otherwise(metastore: Metastore, db: str) -> None:
+    sd = builders.parquet("id:int", "name:string")
+    own = {**REKEYED, "primary-key": "id,name,dt", "bucket": "1"}
+    metastore.tables.create(keyed(db, sd=sd, parameters=own), {})
+    table = TableReference(database=db, table="t")
+    write(metastore, db)
+    other = {"bucket": "4", "bucket-key": "name"}
+    with pytest.raises(InvalidOperationException, match=r"bucket, bucket-key can't be changed.* into a new table"):
+        write(metastore, db, "t", *COLUMNS, group="bucket-00001", properties=other)
+    with pytest.raises(InvalidOperationException, match="bucket"):
+        write(metastore, db, "t", *COLUMNS, properties={"bucket": "none"})
+    last = write(metastore, db, "t", *COLUMNS, properties=other, layout={"bucket": "1"})
+    parameters = metastore.tables.get(db, "t").parameters or {}
+    assert (parameters["bucket"], parameters["bucket-key"], parameters["primary-key"]) == ("4", "name", "id,name,dt")
+    assert "bucket-key" in parameters["table-type"], "older clients don't read it"
+    found = metastore.file_snapshots.read(Scope.UNCOMMITTED, SnapshotRequest(table))
+    assert [each.slice for each in found.files or ()] == [last.timestamp]
+    with pytest.raises(SnapshotGone):
+        metastore.file_snapshots.read(Scope.UNCOMMITTED, SnapshotRequest(table, asOfPosition=1))
+    with pytest.raises(InvalidOperationException, match=r"placed by bucket='1', and .* has '4'"):
+        write(metastore, db, layout={"bucket": "1", "bucket-key": "name"})
+    write(metastore, db, "t", *COLUMNS, properties={"bucket-key": ""}, layout={"bucket": "4", "bucket-key": "name"})
+    parameters = metastore.tables.get(db, "t").parameters or {}
+    assert "bucket-key" not in parameters
+    assert "bucket-key" not in parameters.get("table-type", "")
 
 
 def test_earlier_snapshots_of_an_empty_table_are_not_read_by_its_new_key(metastore: Metastore, db: str) -> None:

@@ -1,0 +1,312 @@
+"""The latest change of definitions is taken back, with rows that are current with the sources."""
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lake.cli.pipeline_changes import print_plan, print_revert
+from lake.client.lake_types import Moment
+from lake.layers.errors import BadDefinition
+from lake.layers.runner.planning import Other, plan_of
+from lake.layers.undo.restore import plan_restore
+from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, settle, write_back
+from lake.layers.undo.rollback import Rollback
+from lake.tables.keyed.changes import CHANGE_TYPE
+from tests.lake.layers.shop import Shop, how
+from tests.lake.layers.test_changed_definitions import CHAIN, MEANINGS, SAME, TEXT, Order, filled
+from tests.support.long_runs import share_of
+from tests.support.server import MetastoreServer
+
+FIRST, SECOND = CHAIN.format(5), CHAIN.format(8)
+
+
+def rows_by(shop: Shop, least: int) -> None:
+    """Raises AssertionError unless the layers are those of the sources by `amount > least`."""
+    big = sorted((id, dt, amount) for id, _, amount, dt in shop.rows("orders") if amount is not None and amount > least)
+    assert shop.rows("big") == big
+    sums: dict[str, int] = {}
+    for _, dt, amount in big:
+        sums[dt] = sums.get(dt, 0) + amount
+    assert shop.rows("sums") == sorted(sums.items())
+
+
+def clean(shop: Shop, layer: str) -> None:
+    """Deletes files of all states of a layer but the latest."""
+    lake = shop.client.table(f"{shop.database}.{layer}")
+    lake.clean(lake.plan_clean(keep_commits=1))
+
+
+def changed(shop: Shop) -> None:
+    """The second definition is applied to what the first one has made, and the sources go on."""
+    filled(shop)
+    shop.runner(FIRST).refresh()
+    shop.order((5, 1, 6, "d3"))
+    shop.runner(FIRST).refresh()
+    shop.runner(SECOND).refresh()
+    shop.order((1, 1, 9, "d1"), (8, 2, 7, "d3"))
+    shop.unorder((2, "d1"))
+    shop.runner(SECOND).refresh()
+    shop.order((9, 2, 8, "d1"))
+
+
+def test_logic_and_rows_of_before_come_back_by_increments(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    changed(shop)
+    big = shop.client.table(f"{shop.database}.big")
+    position, before = big.position().position, shop.rows("big")
+    runner = shop.runner(SECOND)
+    revert = plan_revert(runner)
+    [only] = revert.layers
+    assert (only.layer, revert.why_whole) == (f"{shop.database}.big", None)
+    assert [each.layer for each in revert.restored] == [f"{shop.database}.{name}" for name in ("big", "sums")]
+    print_revert(revert)
+    assert "SELECT id, dt, amount FROM orders WHERE amount > 5\n" in capsys.readouterr().out
+    assert big.position().position == position, "nothing is written yet"
+    done = apply_revert(runner, revert)
+    assert how(done.layers) == {"big": "incremental", "towns": "unchanged", "sums": "by group"}
+    rows_by(shop, 5)
+    net = big.changes(position).to_arrow().to_pylist()
+    came = {(row["id"], row["dt"], row["amount"]) for row in net if row[CHANGE_TYPE] in ("insert", "update_postimage")}
+    gone = {(row["id"], row["dt"], row["amount"]) for row in net if row[CHANGE_TYPE] in ("delete", "update_preimage")}
+    assert (came, gone) == ({*shop.rows("big")} - {*before}, {*before} - {*shop.rows("big")})
+    shop.order((3, 1, 1, "d2"))
+    assert how(runner.refresh().layers)["big"] == "incremental", "the runner keeps to it"
+    rows_by(shop, 5)
+
+
+def test_the_files_definition_is_applied_again_only_if_somebody_says_so(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed(shop)
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    runner = shop.runner(SECOND)
+    for refused in (
+        runner.refresh,
+        runner.compile,
+        lambda: runner.refresh([f"{shop.database}.big"]),
+        lambda: plan_restore(runner, Moment(1)),
+        lambda: Rollback(runner, "orders", shop.orders.position().last_completed or ""),
+    ):
+        with pytest.raises(BadDefinition, match=r"layers.sql:1: \w+\.big was reverted to an earlier definition at 20"):
+            refused()
+    shop.order((4, 1, 1, "d2"))
+    assert how(shop.runner(FIRST).refresh().layers)["big"] == "incremental", "a file that has the earlier one is right"
+    assert how(shop.runner(FIRST.replace("> 5", "> /* euros */ 5")).refresh().layers)["big"] == "unchanged"
+    rows_by(shop, 5)
+    plans = plan_of(runner)
+    assert [each.changes for each in plans] == [("query", "reverted before"), (), ()]
+    print_plan(plans)
+    assert "query, reverted before" in capsys.readouterr().out
+    named = [each.layer for each in plans if Other.REVERTED in each.changes]
+    assert how(runner.refresh(reverted=named).layers)["big"] == "full"
+    rows_by(shop, 8)
+    settle(runner, named)
+    assert how(shop.runner(FIRST).refresh().layers)["big"] == "full", "it is forgotten"
+
+
+@pytest.mark.long
+def test_a_revert_is_not_undone_by_who_began_before_it(shop: Shop) -> None:
+    changed(shop)
+    slow = shop.runner(SECOND)
+    slow.refresh()
+    shop.order((1, 1, 12, "d1"))
+    begun = []
+
+    def overtake(reached: str) -> None:
+        if reached == "computed" and not begun:
+            begun.append(True)
+            apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+
+    slow.pause = overtake
+    with pytest.raises(BadDefinition, match="was reverted"):
+        slow.refresh()
+    rows_by(shop, 5)
+
+
+@pytest.mark.long
+def test_tables_whose_files_of_before_are_gone_are_computed_as_a_whole(shop: Shop) -> None:
+    changed(shop)
+    shop.runner(SECOND).refresh()
+    clean(shop, "sums")
+    revert = plan_revert(shop.runner(SECOND), ["big"])
+    assert (revert.restored, revert.why_whole) == ((), f"{shop.database}.sums has lost the files of that state")
+    done = apply_revert(shop.runner(SECOND), revert)
+    assert how(done.layers) == {"big": "full", "towns": "unchanged", "sums": "by group"}
+    rows_by(shop, 5)
+    with pytest.raises(BadDefinition, match="was reverted"):
+        shop.runner(SECOND).refresh()
+
+
+@pytest.mark.long
+def test_which_layers_are_reverted(shop: Shop) -> None:
+    filled(shop)
+    text = f"{TEXT};\nCREATE MATERIALIZED VIEW other AS {TEXT.partition(' AS ')[2]}"
+    both = text.replace("> 5", ">= 5")
+    shop.runner(text).refresh()
+    with pytest.raises(CannotRevert, match="no definition has changed"):
+        plan_revert(shop.runner(text))
+    with pytest.raises(CannotRevert, match=r"other: it has had no other definition"):
+        plan_revert(shop.runner(text), ["other"])
+    shop.order((1, 1, 5, "d2"))
+    respelled = text.replace("SELECT o.id", "SELECT /* key */ o.id")
+    shop.runner(respelled).refresh()
+    with pytest.raises(CannotRevert, match="no definition has changed"):
+        plan_revert(shop.runner(respelled))
+    shop.runner(both).refresh()
+    names = [each.layer for each in plan_revert(shop.runner(both)).layers]
+    assert names == [f"{shop.database}.{name}" for name in ("big", "other")], "both at one moment"
+    apply_revert(shop.runner(both), plan_revert(shop.runner(both), ["other"]))
+    assert len(shop.rows("big")) == len(shop.rows("other")) + 2
+    [again] = plan_revert(shop.runner(both)).layers
+    assert (again.layer, again.since) == (f"{shop.database}.other", None), "repeated, it is the same"
+    assert how(apply_revert(shop.runner(both), plan_revert(shop.runner(both))).layers) == {
+        "big": "unchanged",
+        "other": "unchanged",
+    }
+    apply_revert(shop.runner(both), plan_revert(shop.runner(both), ["big"]))
+    assert shop.rows("big") == shop.rows("other")
+
+
+@pytest.mark.long
+def test_the_query_of_before_is_written_into_its_file(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(FIRST).refresh()
+    second = f"-- revenue\n{SECOND};\nCREATE MATERIALIZED VIEW other AS {TEXT.partition(' AS ')[2]} /* all */"
+    shop.runner(second).refresh()
+    runner = shop.runner(second)
+    files, revert = runner.graph, plan_revert(runner, ["big"])
+    apply_revert(runner, revert)
+    assert write_back(files, revert) == {f"{shop.database}.big": None}
+    text = (shop.directory / "transformations/layers.sql").read_text()
+    assert text == second.replace("> 8", "> 5"), "nothing else of the file is another"
+    assert how(shop.runner(text).refresh().layers)["big"] == "unchanged"
+    twice = f"{text}\n-- SELECT id, dt, amount FROM orders WHERE amount > 5"
+    [reason] = write_back(shop.runner(twice).graph, revert).values()
+    assert reason == "its query is 2 times in transformations/layers.sql"
+
+
+@pytest.mark.long
+def test_a_quarantine_comes_back_with_its_table(shop: Shop) -> None:
+    filled(shop)
+    text = "CREATE MATERIALIZED VIEW checked ({}) AS SELECT id, dt, amount FROM orders"
+    cheap = text.format("CONSTRAINT cheap EXPECT (amount < 9) ON VIOLATION QUARANTINE ROW")
+    small = text.format("CONSTRAINT cheap EXPECT (amount < 6) ON VIOLATION QUARANTINE ROW")
+    shop.runner(cheap).refresh()
+    shop.runner(small).refresh()
+    with pytest.raises(CannotRevert, match="is a quarantine"):
+        plan_revert(shop.runner(small), ["checked_quarantine"])
+    shop.order((9, 1, 100, "d1"))
+    revert = plan_revert(shop.runner(small))
+    assert {each.layer for each in revert.restored} == {
+        f"{shop.database}.{x}" for x in ("checked", "checked_quarantine")
+    }
+    done = apply_revert(shop.runner(small), revert)
+    assert how(done.layers) == {"checked": "incremental", "checked_quarantine": "incremental"}
+    assert [row[0] for row in shop.rows("checked")] == [1, 2]
+    assert [row[0] for row in shop.rows("checked_quarantine")] == [3, 4, 9]
+
+
+@pytest.mark.long
+def test_what_can_not_be_reverted(shop: Shop) -> None:
+    columns = {"lsn": "bigint", "id": "bigint", "op": "string", "city": "string"}
+    shop.table("raw", columns, {"primary-key": "lsn"})
+    flow = (
+        "CREATE STREAMING TABLE latest; CREATE FLOW f AS AUTO CDC INTO latest FROM STREAM(raw) KEYS (id)"
+        " APPLY AS DELETE WHEN op = '{}' SEQUENCE BY lsn COLUMNS * EXCEPT (op, lsn)"
+    )
+    shop.runner(flow.format("D")).refresh()
+    with pytest.raises(CannotRevert, match="no such table"):
+        plan_revert(shop.runner(f"{flow.format('D')};{TEXT}"), ["big"])
+    shop.order((1, 1, 5, "d1"))
+    shop.runner(flow.format("E")).refresh()
+    changed = shop.runner(flow.format("E"))
+    with pytest.raises(CannotRevert, match="latest applies a log"):
+        plan_revert(changed)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from lake.tables.lake import LakeClient
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.projects import read_project
+from lake.layers.undo.revert import apply_revert, plan_revert
+from tests.lake.layers.duck_lake import runner
+uri, project, stage = sys.argv[1:]
+with LakeClient(uri) as client:
+    made = runner(graph_of(read_project(Path(project))), client)
+    made.pause = lambda reached: os.kill(os.getpid(), signal.SIGKILL) if reached == stage else None
+    apply_revert(made, plan_revert(made))
+"""
+STAGES = ["marked", "rolled back", "computed", "begun", "written", "completed"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_revert_that_is_killed(shop: Shop, metastore_server: MetastoreServer, stage: str) -> None:
+    changed(shop)
+    shop.project(SECOND)
+    command = [sys.executable, "-c", KILLED, metastore_server.uri, str(shop.directory), stage]
+    root = Path(__file__).parents[3]
+    killed = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    if stage == "marked":
+        shop.runner(SECOND).refresh()
+        rows_by(shop, 8)
+    else:
+        with pytest.raises(BadDefinition, match="was reverted"):
+            shop.runner(SECOND).refresh()
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    rows_by(shop, 5)
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    rows_by(shop, 5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(share_of(100)))
+def test_random_reverts(shop: Shop, seed: int) -> None:
+    """After each, rows are those of the definition before, over the sources of now."""
+    rng = random.Random(seed)
+    orders: dict[tuple[int, str], Order] = {}
+    stands: list[int] = []
+    above = "\n;CREATE MATERIALIZED VIEW sums AS SELECT dt, count(*) AS n, sum(total) AS total FROM big GROUP BY dt"
+    reverted = False
+    texts = [[TEXT, *SAME], *(each for each, _ in MEANINGS[1:])]
+    for _ in range(12):
+        if rng.random() < 0.7:
+            ids = rng.sample(range(8), rng.randint(1, 3))
+            rows = [(id, rng.choice([None, 1, 2]), rng.choice([None, 4, 5, 6, 9]), f"d{id % 3}") for id in ids]
+            shop.order(*rows)
+            orders |= {(row[0], row[3]): row for row in rows}
+        if rng.random() < 0.2 and orders:
+            gone = rng.choice([*orders])
+            shop.unorder(gone)
+            del orders[gone]
+        if rng.random() < 0.4 and len(stands) > 1 and not reverted:
+            runner = shop.runner(rng.choice(texts[stands[-1]]) + above)
+            if rng.random() < 0.2:
+                clean(shop, "big")
+            apply_revert(runner, plan_revert(runner))
+            del stands[-1]
+            reverted = True
+        else:
+            new = stands[-1] if stands and rng.random() < 0.4 else rng.randrange(len(MEANINGS))
+            runner = shop.runner(rng.choice(texts[new]) + above)
+            if not orders:
+                continue
+            named = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
+            runner.refresh(reverted=named)
+            settle(runner, named)
+            reverted = reverted and not named
+            if not stands or new != stands[-1]:
+                stands.append(new)
+        meaning = MEANINGS[stands[-1]][1]
+        found = [(row[0], row[3], *meaning(row)) for row in orders.values()]
+        wanted = sorted([(id, dt, total) for id, dt, total, is_there in found if is_there], key=repr)
+        assert sorted(shop.rows("big"), key=repr) == wanted, (seed, stands)
+        assert sorted((row[0], row[1]) for row in shop.rows("sums")) == sorted(
+            {(dt, sum(row[1] == dt for row in wanted)) for _, dt, _ in wanted}
+        )
