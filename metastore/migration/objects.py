@@ -8,6 +8,9 @@ from lake.protocol.hive import ColumnStatistics, SQLAllTableConstraints, Table
 
 DEFAULT_CATALOG = "hive"
 
+MOVING_TO, MOVED_TO = "lake.moving.to", "lake.moved.to"
+"""Parameters of a database at a metastore that it leaves, or has left. Their value says where clients find it."""
+
 
 class DatabaseKey(NamedTuple):
     """A database's name, in lower case."""
