@@ -52,8 +52,10 @@ def ours(tmp_path: Path) -> Iterator[MetastoreServer]:
         yield server
 
 
-def run(what: str, hive_uri: str, server: MetastoreServer | None, *options: str, code: int = 0) -> dict[str, Any]:
-    arguments = ["migrate", what, hive_uri, "--databases", "mig_*", "--json", *options]
+def run(
+    what: str, hive_uri: str, server: MetastoreServer | None, *options: str, code: int = 0, databases: str = "mig_*"
+) -> dict[str, Any]:
+    arguments = ["migrate", what, hive_uri, "--databases", databases, "--json", *options]
     if server is not None:
         arguments += ["--uri", server.uri]
     result = command.run(*arguments)
@@ -84,13 +86,7 @@ def test_all_comes_over_and_is_the_same_on_both_sides(
     assert found["differing"] == 0
     assert found["compared"] >= made.objects
     assert all(each["digest_here"] == each["digest_there"] for each in found["kinds"].values())
-    jvm = hive_reference._gateway.jvm
-    hive, own = (HiveClient(jvm, each.host, each.port) for each in (hive_reference, ours))
-    try:
-        assert_same(hive, own, made)
-    finally:
-        hive.close()
-        own.close()
+    assert_clients_see_the_same(hive_reference, ours, made)
     with ThriftClient(ours.host, ours.port) as client:
         spoil(client, made)
     found = run("verify", hive_uri, ours, code=1)
@@ -100,6 +96,32 @@ def test_all_comes_over_and_is_the_same_on_both_sides(
     assert ("tables", f"{database}.extra", "it isn't there") in named
     changed = [text for kind, name, text in named if (kind, name) == ("tables", f"{database}.t_0")]
     assert len(changed) == 1 and "parameters.spoilt: here 'x', there nothing" in changed[0]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_a_catalog_of_ten_thousand_objects(
+    hive_uri: str, hive_reference: HiveReference, ours: MetastoreServer, tmp_path: Path
+) -> None:
+    with ThriftClient(hive_reference.host, hive_reference.port) as hive:
+        made = Maker(hive, "big", tmp_path, seed=11).make(databases=10, tables=30, partitions=20)
+    assert made.objects >= 10_000
+    first = run("import", hive_uri, ours, databases="big_*")
+    assert (first["problems"], first["differences"]) == ([], [])
+    assert first["added"] >= made.objects
+    found = run("verify", hive_uri, ours, databases="big_*")
+    assert found["differing"] == 0 and found["compared"] >= made.objects
+    assert_clients_see_the_same(hive_reference, ours, made)
+
+
+def assert_clients_see_the_same(hive_reference: HiveReference, ours: MetastoreServer, made: Catalog) -> None:
+    jvm = hive_reference._gateway.jvm
+    hive, own = (HiveClient(jvm, each.host, each.port) for each in (hive_reference, ours))
+    try:
+        assert_same(hive, own, made)
+    finally:
+        hive.close()
+        own.close()
 
 
 def assert_same(hive: HiveClient, own: HiveClient, made: Catalog) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import random
-import re
-import shlex
 import subprocess
 import sys
 import threading
@@ -12,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
@@ -29,7 +26,6 @@ from lake.protocol.hive import (
     PrivilegeGrantInfo,
 )
 from lake.protocol.lake import ImportRequest
-from metastore.cli.migrate import migrate
 from metastore.migration.followed import Home
 from metastore.migration.objects import DatabaseKey
 from metastore.migration.switching.front_file import FrontFile, Site
@@ -147,40 +143,6 @@ def test_a_server_that_is_killed_loses_nothing(place: Place, tmp_path: Path) -> 
 def again(server: Killable) -> None:
     server.kill()
     server.start()
-
-
-@pytest.mark.long
-def test_the_document_leads_through_it(tmp_path: Path, place: Place) -> None:
-    """Its commands word by word, with the addresses of this test, while a writer writes through the front."""
-    text = Path("docs/migration.md").read_text()
-    [toml] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    [lines] = re.findall(r"```console\n(\$ metastore migrate plan.*?)```", text, re.DOTALL)
-    here = {"thrift://old:9083": place.old, "thrift://new:9083": place.ours.uri}
-    with FrontServer(tmp_path / "front", {}, more=replaced(toml, here)) as front:
-        here |= {"thrift://front:9083": front.uri, "federation.toml": str(front.file)}
-        place = Place(place.old, place.ours, front)
-        with place.client() as client:
-            client.create_database(builders.database("sales", locationUri=f"file:{tmp_path}/sales"))
-        homes = []
-        with Going(place, "sales", tmp_path, 1) as going, place.client() as client:
-            for number, line in enumerate(lines.splitlines()):
-                assert line.startswith("$ metastore migrate "), line
-                words = shlex.split(replaced(line, here).removeprefix("$ metastore migrate "))
-                result = CliRunner().invoke(migrate, words)
-                assert result.exit_code == 0 or words[0] in ("import", "verify"), (line, result.output)
-                sd = builders.storage(location=f"file:{tmp_path}/sales/t{number}")
-                client.create_table(builders.table("sales", f"t{number}", sd=sd, parameters={"n": "0"}))
-                homes.append("here" if f"t{number}" in tables(place, "ours", "sales") else "there")
-                assert ("frozen for" in result.output) == (words[0] in ("cut-over", "roll-back"))
-        assert homes == ["there", "there", "there", "there", "here", "there"]
-        with place.client("old") as client:
-            going.check(client)
-
-
-def replaced(text: str, some: dict[str, str]) -> str:
-    for name, other in some.items():
-        text = text.replace(name, other)
-    return text
 
 
 def test_what_differs_stays(place: Place, tmp_path: Path) -> None:
