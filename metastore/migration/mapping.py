@@ -18,7 +18,7 @@ from lake.protocol.hive import (
     Table,
 )
 from lake.protocol.struct import Struct
-from metastore.migration.objects import DEFAULT_CATALOG, MOVED_TO, MOVING_TO, DatabaseKey, TableKey, TableParts
+from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey, TableKey, TableParts, without_marks
 
 S = TypeVar("S", bound=Struct)
 
@@ -104,12 +104,9 @@ class Renaming:
         return value.replace(locationUri=self.location(value.locationUri))
 
     def database(self, value: Database) -> Database:
-        parameters = value.parameters
-        if parameters is not None:  # that it moves is no matter of the other metastore
-            parameters = {key: each for key, each in parameters.items() if key not in (MOVING_TO, MOVED_TO)}
         return value.replace(
             name=self.name(value.name),
-            parameters=parameters,
+            parameters=value.parameters and without_marks(value.parameters),
             locationUri=self.location(value.locationUri),
             managedLocationUri=self.location(value.managedLocationUri),
         )

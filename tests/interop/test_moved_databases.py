@@ -10,7 +10,8 @@ from bench.postgres import LoopbackPostgres
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.errors import UserError
 from metastore.migration.objects import MOVED_TO
-from metastore.migration.switching.marks import LISTENER
+from metastore.migration.switching.marks import LISTENER, Marks
+from metastore.migration.thrift_source import ThriftSource
 from tests.metastore.migration.following import run
 from tests.metastore.migration.refused_changes import check_refusals
 from tests.support import builders
@@ -43,6 +44,7 @@ def test_it_refuses_what_would_change_a_database(release: Release, released_jar:
         client.create_database(builders.database("lb", locationUri=f"file:{tmp_path}/lb"))
         client.create_table(builders.external_table("lb", sd=builders.storage(location=f"file:{tmp_path}/lb/t")))
         source = f"thrift://{hive.host}:{hive.port}"
+        assert Marks(ThriftSource(source), "", print).is_guarded()
         ours = stack.enter_context(MetastoreServer(tmp_path / "ours", "--workers", "1"))
         options = ("--uri", ours.uri, "--databases", "lb")
         run("import", source, *options)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from thrift.Thrift import TApplicationException
 
 from lake.protocol.struct import ExceptionStruct
-from metastore.migration.objects import MOVED_TO, MOVING_TO, DatabaseKey
+from metastore.migration.objects import MOVED_TO, MOVING_TO, DatabaseKey, without_marks
 from metastore.migration.thrift_source import ThriftSource
 
 LISTENER = "lake.metastore.hive.MovedDatabases"
@@ -51,7 +51,7 @@ class Marks:
         if database is None:
             return
         before = database.parameters or {}
-        after = {name: each for name, each in before.items() if name not in (MOVING_TO, MOVED_TO)} | mark
+        after = without_marks(before) | mark
         if after == before:
             return
         try:

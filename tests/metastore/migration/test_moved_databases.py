@@ -12,7 +12,8 @@ from lake.protocol.hive import MetaException
 from metastore.migration.followed import Home
 from metastore.migration.objects import MOVED_TO, MOVING_TO
 from metastore.migration.switching.gate import HandGate
-from metastore.migration.switching.marks import LISTENER
+from metastore.migration.switching.marks import LISTENER, Marks
+from metastore.migration.thrift_source import ThriftSource
 from tests.metastore.migration.following import complaint, run
 from tests.metastore.migration.places import Place, backends
 from tests.metastore.migration.refused_changes import check_refusals
@@ -48,6 +49,11 @@ def old(place: Place) -> Iterator[ThriftClient]:
 
 def test_it_refuses_what_would_change_a_database(old: ThriftClient, tmp_path: Path) -> None:
     check_refusals(old, "la", tmp_path, functions=False)
+
+
+def test_whether_it_is_installed_is_known(place: Place) -> None:
+    for uri, installed in ((place.old, True), (place.ours.uri, False)):
+        assert Marks(ThriftSource(uri), "", print).is_guarded() is installed
 
 
 def marks(client: ThriftClient, name: str) -> dict[str, str]:
