@@ -17,7 +17,6 @@ def without_marks(parameters: Mapping[str, str]) -> dict[str, str]:
     return {key: each for key, each in parameters.items() if key not in (MOVING_TO, MOVED_TO)}
 
 
-
 class DatabaseKey(NamedTuple):
     """A database's name, in lower case."""
 

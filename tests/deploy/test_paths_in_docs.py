@@ -23,7 +23,7 @@ NO_MODULES = {
     "metastore.stats.fetch.bitvector",
     "metastore.toml",
 }
-"""A class in Java, parameters of tables and databases, a topic of Kafka, settings of Hive's, files outside of the repository."""
+"""A class in Java, parameters of tables and databases, a topic of Kafka, settings of Hive's, files outside of it."""
 
 
 @pytest.fixture(params=PAGES, ids=lambda page: page.name)

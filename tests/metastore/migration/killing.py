@@ -12,6 +12,7 @@ from thrift.Thrift import TException
 
 from lake.protocol.errors import UserError
 from metastore.migration.followed import Home, all_of
+from metastore.migration.objects import MOVED_TO, MOVING_TO
 from metastore.migration.thrift_source import ThriftSource
 from tests.metastore.migration.places import Going, Killable, Place
 from tests.metastore.migration.random_changes import Tables
@@ -94,6 +95,9 @@ def over_and_back(place: Place, directory: Path, seed: int) -> None:
         changes, unsure = changes + going.writer.done, unsure + going.writer.unsure
         with place.client(server) as client:
             going.check(client)
+        with place.client("old") as client:
+            marked = (client.get_database(name).parameters or {}).keys() & {MOVING_TO, MOVED_TO}
+            assert marked == ({MOVED_TO} if home is Home.HERE else set())
     print(f"seed {seed}: {changes} changes, {unsure} of them without an answer; killed: {', '.join(kills)}")
     assert changes > 20
 
