@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lake.protocol.errors import UserError
+from metastore.migration.changes import is_about
 from metastore.migration.followed import Followed, Home, all_of, known_text, patterns_name, source_name
 from metastore.migration.following import Follower, Standing, exactly
 from metastore.migration.importing import is_transactional
@@ -27,6 +28,9 @@ from metastore.migration.verifying import EXTRA, Comparison, Verifier
 
 QUIET_SECONDS = 1.0
 """How long the log must be quiet after the freeze: requests that were under way end meanwhile."""
+
+ENTRIES_AT_ONCE = 1_000
+"""Of a log, that are read together."""
 
 OPEN_SECONDS = 60.0
 """How long is waited for transactions to end that write a database which is frozen."""
@@ -261,10 +265,20 @@ def entries_since(side: Source, key: DatabaseKey, position: int) -> list[str]:
 
     None without a log.
     """
+    found: dict[tuple[Any, ...], str] = {}
     if not side.last_event():
         return []
-    events = side.events(position, 1_000)
-    return [each.eventType or "" for each in events if (each.dbName or "").lower() == key.database]
+    last = position
+    while True:
+        # From one number before: servers of Hive 2.3 give some numbers twice.
+        events = side.events(max(position, last - 1), ENTRIES_AT_ONCE)
+        for each in events:
+            if is_about(each, key):
+                found[each.eventId, each.eventType, each.tableName, each.message] = each.eventType or ""
+        newest = max((each.eventId or 0 for each in events), default=last)
+        if newest <= last:
+            return list(found.values())
+        last = newest
 
 
 def compare(old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renaming, threads: int) -> Comparison:

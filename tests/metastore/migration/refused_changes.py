@@ -42,10 +42,14 @@ def check_refusals(client: ThriftClient, name: str, place: Path, *, functions: b
         # Others aren't touched by it.
         client.add_partition(builders.partition(other, "t", "2", sd=sd(place, other, "t/dt=2")))
         client.drop_partition(other, "t", ["2"], False)
+        client.create_function(function_of(other))
+        client.drop_function(other, "f")
         marked(client, name, {mark: ""})  # Hive's SQL can't take a property away
         assert (state(client, name), state(client, other)) == before
         client.add_partition(builders.partition(name, "t", "2", sd=sd(place, name, "t/dt=2")))
         client.drop_partition(name, "t", ["2"], False)
+        client.create_function(function_of(name))
+        client.drop_function(name, "f")
 
 
 def changes(client: ThriftClient, name: str, other: str, place: Path, *, functions: bool) -> list[Call]:
@@ -68,9 +72,12 @@ def changes(client: ThriftClient, name: str, other: str, place: Path, *, functio
         lambda: client.drop_database(name, False, True),
     ]
     if functions:
-        function = Function("f", name, "a.B", "ann", PrincipalType.USER, 0, FunctionType.JAVA, [])
-        found.append(lambda: client.create_function(function))
+        found.append(lambda: client.create_function(function_of(name)))
     return found
+
+
+def function_of(database: str) -> Function:
+    return Function("f", database, "a.B", "ann", PrincipalType.USER, 0, FunctionType.JAVA, [])
 
 
 def marked(client: ThriftClient, name: str, parameters: dict[str, str]) -> None:

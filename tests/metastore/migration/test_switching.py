@@ -28,7 +28,9 @@ from lake.protocol.hive import (
 from lake.protocol.lake import ImportRequest
 from metastore.migration.followed import Home
 from metastore.migration.objects import DatabaseKey
+from metastore.migration.switching.cutting_over import entries_since
 from metastore.migration.switching.front_file import FrontFile, Site
+from metastore.migration.thrift_source import ThriftSource
 from tests.metastore.migration.following import complaint, differences, follow, run
 from tests.metastore.migration.killing import answered
 from tests.metastore.migration.places import Going, Killable, Place, backends
@@ -172,6 +174,28 @@ def tables(place: Place, server: str, database: str) -> list[str]:
             return list(client.get_all_tables(database))
         except NoSuchObjectException:
             return []
+
+
+def test_no_entry_of_a_log_is_passed_over(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much others write meanwhile, and also where a table leaves the database."""
+    monkeypatch.setattr("metastore.migration.switching.cutting_over.ENTRIES_AT_ONCE", 3)
+    source = ThriftSource(place.old)
+    with place.client("old") as client:
+        for name in ("sx", "sx_busy"):
+            client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+        position = source.last_event()
+        assert position
+        busy = builders.external_table("sx_busy", "t", keys=("dt",), sd=builders.storage(location=f"file:{tmp_path}/b"))
+        client.create_table(busy)
+        for value in "12345678":
+            client.add_partition(builders.partition("sx_busy", "t", value))
+        own = builders.external_table("sx", "t", sd=builders.storage(location=f"file:{tmp_path}/sx/t"))
+        client.create_table(own)
+        client.alter_table("sx", "t", client.get_table("sx", "t").replace(dbName="sx_busy", tableName="u"))
+        client.alter_table("sx_busy", "u", client.get_table("sx_busy", "u").replace(dbName="sx", tableName="v"))
+    found = entries_since(source, DatabaseKey("hive", "sx"), position)
+    assert found == ["CREATE_TABLE", "ALTER_TABLE", "ALTER_TABLE"]
+    assert entries_since(source, DatabaseKey("other", "sx"), position) == []
 
 
 def test_a_follower_waits_and_goes_on_without_what_lives_here(place: Place, tmp_path: Path) -> None:
