@@ -1,5 +1,6 @@
-"""The listener at Hives of 3.1 and 4 that are left: the jar is that of Hive 2.3."""
+"""The listener at Hives of 3.1 and 4 that are left, which have the jar of Hive 2.3, and what Hudi's sync says."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from lake.protocol.errors import UserError
 from metastore.migration.objects import MOVED_TO
 from metastore.migration.switching.marks import LISTENER, Marks
 from metastore.migration.thrift_source import ThriftSource
+from tests.interop.test_hudi_sync import BUNDLE, hudi_session, write
 from tests.metastore.migration.following import run
 from tests.metastore.migration.refused_changes import check_refusals
-from tests.support import builders
+from tests.spark.session import SparkError
+from tests.support import builders, reference
 from tests.support.reference4 import HIVE3, RELEASES, Release
 from tests.support.server import MetastoreServer
 
@@ -52,3 +55,25 @@ def test_it_refuses_what_would_change_a_database(release: Release, released_jar:
         assert client.get_database("lb").parameters == {MOVED_TO: ours.uri}
         run("roll-back", source, "lb", *options, "--frozen-by-hand")
         assert MOVED_TO not in (client.get_database("lb").parameters or {})
+
+
+def test_hudis_sync_is_told_where_to_go(
+    class_path: Callable[..., list[Path]], released_jar: Path, tmp_path: Path
+) -> None:
+    if (reason := reference.missing()) is not None:
+        pytest.skip(reason)
+    (jar,) = class_path(BUNDLE, exclusions=("*:*",))
+    listener = {"hive_metastore_pre_event_listeners": LISTENER}
+    with (
+        reference.HiveReference(tmp_path / "hive", jars=[released_jar], **listener) as hive,
+        MetastoreServer(tmp_path / "ours", "--workers", "1") as ours,
+    ):
+        source = f"thrift://{hive.host}:{hive.port}"
+        with hudi_session(source, jar, hive.warehouse, tmp_path / "spark") as spark:
+            spark.sql(f"CREATE DATABASE lh LOCATION 'file:{tmp_path}/lh'")
+            write(spark, "SELECT 1 AS id, 1 AS ts, 'a' AS dt", "lh.orders", tmp_path / "lh/orders")
+            options = ("--uri", ours.uri, "--databases", "lh")
+            run("import", source, *options)
+            run("cut-over", source, "lh", *options, "--frozen-by-hand")
+            with pytest.raises(SparkError, match=f"database lh has moved to {ours.uri}: use it there"):
+                write(spark, "SELECT 2 AS id, 1 AS ts, 'b' AS dt", "lh.orders", tmp_path / "lh/orders")
