@@ -76,6 +76,11 @@ class Place:
         uri = {"front": self.front.uri, "old": self.old, "ours": self.ours.uri}[server]
         return ThriftClient.from_uri(uri)
 
+    def tables(self, database: str) -> list[str]:
+        """Those that the front shows."""
+        with self.client() as client:
+            return list(client.get_all_tables(database))
+
     def home(self, database: str) -> Home:
         key = DatabaseKey("hive", database)
         here = ThriftSource(self.ours.uri)
