@@ -22,7 +22,7 @@ from tests.support import builders
 ADDRESS = "thrift://elsewhere:9083"
 Call = Callable[[], Any]
 REFUSED = (MetaException, NoSuchObjectException)
-"""Hive makes the second of it where it asks about a table by name."""
+"""Of Hive 2.3, which declares the exceptions of some calls in another way, a client of today reads the second."""
 
 
 def check_refusals(client: ThriftClient, name: str, place: Path, *, functions: bool) -> None:
