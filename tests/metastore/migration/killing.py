@@ -49,16 +49,17 @@ class Repeated:
 
 
 class Storm(Repeated):
-    """Kills servers, one at a time, and starts them again. `kills`: which."""
+    """Kills servers, one at a time, and starts them again, a few times. `kills`: which."""
 
     def __init__(self, servers: Mapping[str, Killable], rng: random.Random) -> None:
         super().__init__(self._kill_one)
         self._servers = servers
         self._rng = rng
+        self._most = rng.randint(2, 5)
         self.kills: list[str] = []
 
     def _kill_one(self) -> None:
-        if self._ended.wait(self._rng.uniform(4, 20)):
+        if self._ended.wait(self._rng.uniform(3, 15)) or len(self.kills) == self._most:
             return
         name = self._rng.choice(sorted(self._servers))
         self.kills.append(name)
