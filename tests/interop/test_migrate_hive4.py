@@ -21,6 +21,7 @@ from lake.protocol.hive import (
     SQLNotNullConstraint,
     SQLUniqueConstraint,
 )
+from tests.metastore.migration.following import run as within
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.metastore.migration.same_sources import assert_same
 from tests.support import command
@@ -111,8 +112,8 @@ def test_a_catalog_of_ten_thousand_objects(hive: tuple[Hive4OnPostgres, str], tm
         made = Maker(client, "big", tmp_path, seed=12).make(databases=10, tables=30, partitions=20)
     assert made.objects >= 10_000
     with MetastoreServer(tmp_path / "data", "--workers", "1") as ours:
-        first = run("import", url, "--uri", ours.uri, *chosen)
+        first = within("import", url, "--uri", ours.uri, *chosen)
         assert (first["problems"], first["differences"]) == ([], [])
         assert first["added"] >= made.objects
-        found = run("verify", f"thrift://{server.host}:{server.port}", "--uri", ours.uri, *chosen)
+        found = within("verify", f"thrift://{server.host}:{server.port}", "--uri", ours.uri, *chosen)
         assert found["differing"] == 0 and found["compared"] >= made.objects

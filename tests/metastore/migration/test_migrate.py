@@ -29,6 +29,7 @@ from lake.protocol.hive import (
 )
 from metastore.migration.mapping import Renaming
 from tests.hive_client.conftest import HiveClient
+from tests.metastore.migration.following import run as within
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.support import builders, command
 from tests.support.reference import HiveReference
@@ -52,10 +53,8 @@ def ours(tmp_path: Path) -> Iterator[MetastoreServer]:
         yield server
 
 
-def run(
-    what: str, hive_uri: str, server: MetastoreServer | None, *options: str, code: int = 0, databases: str = "mig_*"
-) -> dict[str, Any]:
-    arguments = ["migrate", what, hive_uri, "--databases", databases, "--json", *options]
+def run(what: str, hive_uri: str, server: MetastoreServer | None, *options: str, code: int = 0) -> dict[str, Any]:
+    arguments = ["migrate", what, hive_uri, "--databases", "mig_*", "--json", *options]
     if server is not None:
         arguments += ["--uri", server.uri]
     result = command.run(*arguments)
@@ -106,10 +105,11 @@ def test_a_catalog_of_ten_thousand_objects(
     with ThriftClient(hive_reference.host, hive_reference.port) as hive:
         made = Maker(hive, "big", tmp_path, seed=11).make(databases=10, tables=30, partitions=20)
     assert made.objects >= 10_000
-    first = run("import", hive_uri, ours, databases="big_*")
+    options = ("--uri", ours.uri, "--databases", "big_*")
+    first = within("import", hive_uri, *options)
     assert (first["problems"], first["differences"]) == ([], [])
     assert first["added"] >= made.objects
-    found = run("verify", hive_uri, ours, databases="big_*")
+    found = within("verify", hive_uri, *options)
     assert found["differing"] == 0 and found["compared"] >= made.objects
     assert_clients_see_the_same(hive_reference, ours, made)
 
