@@ -24,7 +24,7 @@ BENCHMARKS = {
     "rights": "decisions about access, filters of names, the audit log (a minute)",
     "pipeline": "layers of tables: increments beside the full computation (half an hour; `--rows 500000` five)",
     "tpch": "TPC-H's queries as layers: refreshes beside computing all (ten minutes; `--scale 1` half an hour)",
-    "chains": "random chains of layers: increments beside the first refresh, which computes all (ten minutes)",
+    "chains": "random chains of layers: increments beside the first refresh, which computes all (25 minutes)",
     "capture": "rows of ten columns from a Postgres into a raw table, by the log and by a snapshot (a minute)",
     "iceberg": "Iceberg's REST catalog beside Iceberg's reference server (five minutes)",
     "federation": "a front of several metastores: calls, long replies, a backend that hangs (a minute)",

@@ -25,13 +25,17 @@ class NotYet(Exception):
     """Raised by a long poll that has no result yet.
 
     It is called again when there are new events, at the latest after `seconds`. No thread waits meanwhile. `predicate`:
-    says whether to call again for new events; see `EventWaits.predicate`. It is called in a request's thread.
+    says whether to call again for new events; see `EventWaits.predicate`. It is called in a request's thread. `every`:
+    it is called again after so many seconds in any case, for events that this server isn't told of.
     """
 
-    def __init__(self, seconds: float, predicate: Callable[[int], bool] | None = None) -> None:
+    def __init__(
+        self, seconds: float, predicate: Callable[[int], bool] | None = None, every: float | None = None
+    ) -> None:
         super().__init__(seconds)
         self.seconds = seconds
         self.predicate = predicate
+        self.every = every
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ DATABASES_IN = frozenset({
     ("Database", "name"), ("get_database_args", "name"), ("drop_database_args", "name"), ("GetDatabaseRequest", "name"),
     ("DropDatabaseRequest", "name"), ("WriteNotificationLogRequest", "db"), ("WriteNotificationLogBatchRequest", "db"),
     ("WriteEventInfo", "database"), ("ReplLastIdInfo", "database"), ("GetTablesExtRequest", "database"),
-    ("TableReference", "database"),
+    ("TableReference", "database"), ("EventRecord", "database"), ("DeadEvent", "database"),
 })  # fmt: skip
 """The other ones, with their structs."""
 

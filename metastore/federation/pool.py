@@ -198,7 +198,7 @@ class Pool:
                     limit=self._limit,
                 )
             except (LoginRefused, BadLogin) as error:
-                text = f"backend {self.backend} doesn't let the front in for its caller: {error}"
+                text = f"the front can't log in at backend {self.backend} for its caller: {error}"
                 raise MetaException(text) from None
             except (TException, OSError) as error:
                 reason = f"{uri}: {error}"

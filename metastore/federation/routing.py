@@ -48,6 +48,12 @@ OF_WRITERS = frozenset({
 })  # fmt: skip
 """Reads of what transactions depend on: a copy of the metastore that is behind would mislead them."""
 
+EVENTS = frozenset({
+    "lake_read_events", "lake_read_group_events", "lake_acknowledge_shards", "lake_leave_group",
+    "lake_event_positions", "lake_event_groups", "lake_acknowledge_events", "lake_delete_event_group",
+})  # fmt: skip
+"""Calls for the event bus of one lake metastore: numbers, groups and positions are that one's."""
+
 REFUSED = {
     **dict.fromkeys(
         ("get_delegation_token", "renew_delegation_token", "cancel_delegation_token", "add_token", "remove_token",
@@ -98,7 +104,7 @@ def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | N
     """The backend that all of a request is about. `places`: where what it names of a database is, if that isn't where
     the database's name leads.
 
-    Calls of lake metastores alone have to name it: those that wait for events would keep connections that all share.
+    Calls of lake metastores alone have to name it, but for those of the event bus.
 
     Raises Refused, and the exception of the method for a database that no backend has.
     """
@@ -120,6 +126,8 @@ def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | N
         )
     if found:
         return next(iter(found))
+    if method.name in EVENTS:
+        return _of_events(mapping, method.name, selected)
     if method.name.startswith(OWN_METHODS):
         raise Refused(f"{method.name} names no table, so a front doesn't pass it on: {_ASK_ITSELF}")
     return nameless(mapping, method.name, selected)
@@ -138,6 +146,19 @@ def nameless(mapping: Mapping, method: str, selected: str | None) -> str:
         f"{method} names no database, so a front of several metastores can't tell which one it is for: select one first"
         f" by set metaconf:{SELECTED}=… (one of {known}), ask the backend itself{more}"
     )
+
+
+def _of_events(mapping: Mapping, method: str, selected: str | None) -> str:
+    """The backend whose event bus a call is for. Raises Refused.
+
+    What events say is JSON, with names and ids as that backend has them, so these must be the front's, too.
+    """
+    backend = selected if selected in mapping.backends else mapping.primary
+    if backend is None or mapping.number(backend) != 0:
+        raise Refused(
+            f"{method}: a front passes on the events of its primary backend, since others have other ids: {_ASK_ITSELF}"
+        )
+    return backend
 
 
 def may_be_behind(method: str, asked: Asked) -> bool:

@@ -32,9 +32,10 @@ from lake.protocol.services import METHODS
 from lake.protocol.struct import ExceptionStruct, Struct
 from metastore import __version__, api
 from metastore.api.configuration import INCLUDE_UNCOMMITTED
-from metastore.api.methods import HANDLERS, Call
+from metastore.api.methods import HANDLERS, Call, NotYet
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
+from metastore.api.subscriptions.events import patience
 from metastore.federation import iceberg, kinds, translation
 from metastore.federation.configuration import FederationError
 from metastore.federation.errors import BackendError
@@ -76,10 +77,16 @@ from metastore.store.federation import merged_log
 LOOK_SECONDS = 0.5
 """How often a worker looks whether the file was changed."""
 
+EVENTS_SECONDS = 0.25
+"""How often a backend is asked for events while a client waits for some."""
+
 _NAME = "metastore front"
 _SHOWN = 20  # hidden databases of a backend
 _OWN = frozenset({"set_ugi", "setOption", "getCpuProfile", "reinitialize", "shutdown", "flushCache"})
 """Methods whose handlers need no metastore."""
+
+_LONG_POLLS = frozenset({"lake_read_events", "lake_read_group_events"})
+"""Reads that wait for events."""
 
 _WITHOUT_CATALOGS = frozenset({"show_locks", "show_compact"})
 """Reads whose answers name databases without their catalogs."""
@@ -249,7 +256,16 @@ class FrontDispatcher(Dispatcher):
             answer = undeclared(method, session, str(error), str(error), type(error).__name__)
             return answer._replace(arguments=arguments, verdict=verdict)
         except Exception as error:
-            return raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
+            if isinstance(error, MetaException) and MetaException not in method.exceptions:  # its text says what to do
+                text = error.message or ""
+                answer = undeclared(method, session, text, text, "MetaException")
+            else:
+                answer = raised(method, error, session)
+            return answer._replace(arguments=arguments, verdict=verdict)
+        if may_wait and name in _LONG_POLLS and found.value is not None:
+            asked: Any = arguments
+            if wait := patience(asked.request, found.value):
+                raise NotYet(wait, every=EVENTS_SECONDS)
         return found._replace(arguments=arguments, verdict=verdict)
 
     def _permitted(
@@ -337,6 +353,8 @@ class FrontDispatcher(Dispatcher):
         if is_merged(name, arguments):
             value = MERGED[name](begun, *[getattr(arguments, each) for each in method.argument_names])
             return Answer(binary.REPLY, *result_body(method, value), "ok")
+        if name in _LONG_POLLS:
+            return _of_events(begun, method, arguments)
         if begun.mapping.beside and kinds.is_list(begun, method, arguments, asked := translation.asked(arguments)):
             value = kinds.listed(begun, method, arguments, encoded, asked)
             return Answer(binary.REPLY, *result_body(method, value), "ok")
@@ -391,6 +409,15 @@ def _who(session: Session) -> Who:
     settings = tuple((key, value) for key, value in sorted(session.metaconf.items()) if key not in (SELECTED, ONLY))
     identity = Identity(caller.user, tuple(caller.groups), settings, session.hive4)
     return Who(identity, session.metaconf.get(SELECTED), session.metaconf.get(ONLY), session.wrote_at)
+
+
+def _of_events(begun: FrontRequest, method: Method, arguments: Any) -> Answer:
+    """What the event bus of a backend has now. One that waits would keep a connection that all share."""
+    if arguments.request is None:
+        return protocol_error(f"the argument of {method.name} is missing")
+    now: Struct = arguments.replace(request=arguments.request.replace(maxWait=None))
+    value = begun.value(method, now, binary.encode(now))
+    return Answer(binary.REPLY, *result_body(method, value), "ok", value=value)
 
 
 def _passed_on(name: str, reply: Reply) -> Answer:

@@ -5,6 +5,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from lake.protocol.events.assignment import LONGEST_POLL, Held
 from lake.protocol.events.shards import shard_of
@@ -32,26 +33,39 @@ def lake_read_events(call: Call, request: ReadEventsRequest) -> ReadEventsRespon
     page, history = call.metastore.event_reads.read(
         request.after or 0, request.limit, request.tables, request.types, request.history, call.shown
     )
-    wait = _wait(request.maxWait)
-    if not page.events and page.position >= page.last and call.may_wait and wait > 0:
+    answer = ReadEventsResponse([_record(event) for event in page.events], page.position, page.last, history)
+    if call.may_wait and (wait := patience(request, answer)):
         raise NotYet(wait, call.metastore.event_reads.predicate(page.position, request.tables, request.types))
-    return ReadEventsResponse([_record(event) for event in page.events], page.position, page.last, history)
+    return answer
 
 
 @answers("lake_read_group_events", reads="GROUPS everything | events", uncommitted="event log")
 def lake_read_group_events(call: Call, request: ReadGroupEventsRequest) -> ReadGroupEventsResponse:
     """A long poll, but one that ends when the member's share changes."""
-    wait = _wait(request.maxWait)
-    page = call.metastore.event_members.read(request, wait, call.shown)
-    if page.members > 1 or request.members is None:
-        wait = min(wait, LONGEST_POLL)
-    at_end = all(each.read >= page.last for each in page.held.values())
-    if not page.events and at_end and page.as_known and call.may_wait and wait > 0:
-        raise NotYet(wait, call.metastore.event_reads.predicate(page.last, request.tables, request.types))
+    page = call.metastore.event_members.read(request, _wait(request.maxWait), call.shown)
     records = [
         _record(event).replace(shard=shard_of(event.catalog, event.database, event.table)) for event in page.events
     ]
-    return ReadGroupEventsResponse(records, _positions(page.held), page.members, page.last, page.history)
+    answer = ReadGroupEventsResponse(records, _positions(page.held), page.members, page.last, page.history)
+    if call.may_wait and (wait := patience(request, answer)):
+        raise NotYet(wait, call.metastore.event_reads.predicate(page.last, request.tables, request.types))
+    return answer
+
+
+def patience(request: ReadEventsRequest | ReadGroupEventsRequest, answer: Any) -> float:
+    """How long a long poll may wait for another answer than this one, in seconds; 0 if it is to be given now."""
+    wait = _wait(request.maxWait)
+    if answer.events:
+        return 0.0
+    if isinstance(request, ReadEventsRequest):
+        return wait if answer.position >= answer.last else 0.0
+    if any(each.read < answer.last for each in answer.shards) or request.members not in (None, answer.members):
+        return 0.0
+    if {(each.shard, each.generation) for each in request.shards or ()} != {
+        (each.shard, each.generation) for each in answer.shards
+    }:
+        return 0.0
+    return wait if request.members == 1 else min(wait, LONGEST_POLL)
 
 
 @answers("lake_acknowledge_shards", changes="GROUPS everything", uncommitted="event log")

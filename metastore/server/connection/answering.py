@@ -228,13 +228,14 @@ class Answering(State):
 class WaitingForEvents(State):
     """A long poll waits until there are events for it, or it has waited long enough."""
 
-    __slots__ = ("_generation", "_message", "_predicate", "_timer", "_until")
+    __slots__ = ("_every", "_generation", "_message", "_predicate", "_timer", "_until")
 
     def __init__(self, connection: Connection, message: bytes, poll: NotYet, until: float, generation: int) -> None:
         """`until`: by the loop's clock. `generation`: of the event notifier, when the call began to look."""
         super().__init__(connection)
         self._message = message
         self._predicate = poll.predicate
+        self._every = poll.every
         self._until = until
         self._generation = generation
         self._timer: asyncio.TimerHandle | None = None
@@ -244,7 +245,8 @@ class WaitingForEvents(State):
             self.ask_again()
             return
         context = self.connection.context
-        self._timer = context.loop.call_at(self._until, self.ask_again)
+        at = self._until if self._every is None else min(self._until, context.loop.time() + self._every)
+        self._timer = context.loop.call_at(at, self.ask_again)
         context.event_notifier.add(self, self._predicate, self._generation)
 
     def leave(self) -> None:

@@ -33,15 +33,13 @@ class GroupPage(NamedTuple):
     """The result of a member's read.
 
     `held`: its shards with their positions after these events. `members`: how many there are. `last`: the number of the
-    log's last event. `as_known`: neither its shards nor the number of members differ from its request. `history`: the
-    log's identity and epoch.
+    log's last event. `history`: the log's identity and epoch.
     """
 
     events: list[Event]
     held: dict[int, Held]
     members: int
     last: int
-    as_known: bool
     history: str
 
 
@@ -63,7 +61,6 @@ class EventMembers:
         group, member = _group(request.group), _member(request.member)
         wanted, limit = filter_of(request.tables, request.types), limit_of(request.limit)
         said = _held(request.shards)
-        known = said, request.members
         reached = max((each.read for each in said.values()), default=0)
         self._sequencer.catch_up()
         with self._database.read() as tx:
@@ -73,7 +70,7 @@ class EventMembers:
                 raise restored(tx, min((each.position for each in state.shards), default=0) if state else 0)
             plan = None if state is None else assignment.plan(state, member, said, wait)
             if state is not None and plan is not None and plan.changes_nothing:
-                share = _share_of(tx, state, member, plan.members, known)
+                share = _share_of(tx, state, member, plan.members, said)
                 if shown is None:
                     return _page(tx, share, wanted, limit)
             else:
@@ -84,7 +81,7 @@ class EventMembers:
             with self._database.read() as tx:
                 state = members.load(tx, group)
                 assert state is not None
-                share = _share_of(tx, state, member, plan.members, known)
+                share = _share_of(tx, state, member, plan.members, said)
                 if shown is None:
                     return _page(tx, share, wanted, limit)
         return self._shown_page(share, wanted, limit, shown)
@@ -149,11 +146,8 @@ class EventMembers:
         return plan
 
 
-def _share_of(
-    tx: Transaction, state: State, member: str, count: int, known: tuple[Mapping[int, Held], int | None]
-) -> GroupPage:
-    """What a member holds, without events. `known`: what the member says that it holds, and how many members."""
-    said, members_said = known
+def _share_of(tx: Transaction, state: State, member: str, count: int, said: Mapping[int, Held]) -> GroupPage:
+    """What a member holds, without events. `said`: what the member says that it holds."""
     held = {}
     for each in state.shards:
         if each.owner == member:
@@ -161,12 +155,9 @@ def _share_of(
             if mine is None or mine.generation != each.generation:
                 mine = Held(each.generation, each.position, each.position)
             held[each.shard] = mine._replace(read=max(mine.read, each.position), done=max(mine.done, each.position))
-    as_known = members_said in (None, count) and {(shard, each.generation) for shard, each in said.items()} == {
-        (shard, each.generation) for shard, each in held.items()
-    }
     last = log.positions(tx).last
     _check(max((each.read for each in held.values()), default=0), last)
-    return GroupPage([], held, count, last, as_known, epochs.text_of(tx, last))
+    return GroupPage([], held, count, last, epochs.text_of(tx, last))
 
 
 def _page(tx: Transaction, share: GroupPage, wanted: Filter, limit: int) -> GroupPage:

@@ -163,6 +163,8 @@ def test_callers_go_by_their_own_names(tmp_path: Path, good: StandIn) -> None:
                 client.get_table("sales", user)
         by_connection: dict[int, list[tuple[str, list[Any]]]] = {}
         for connection, name, values in good.calls:
+            if name == "getMetaConf":  # asked of each new connection
+                continue
             by_connection.setdefault(connection, []).append((name, values))
         ann, bob = by_connection.values()
         assert ann == [("set_ugi", ["ann", ["anns"]]), ("get_table", ["sales", "ann"]), ("get_table", ["sales", "ann"])]

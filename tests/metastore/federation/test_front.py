@@ -40,7 +40,7 @@ from lake.protocol.hive import (
     SQLForeignKey,
     UnlockRequest,
 )
-from lake.protocol.lake import ListPartitionsRequest, ReadEventsRequest, RequestKey, TableReference
+from lake.protocol.lake import ListPartitionsRequest, RequestKey, TableReference
 from lake.protocol.struct import ExceptionStruct, Struct
 from metastore.federation.identifiers import number_of
 from tests.support import builders
@@ -267,8 +267,6 @@ def test_what_names_nothing_is_refused_until_a_backend_is_selected(client: Thrif
 def test_what_a_front_never_does(client: ThriftClient) -> None:
     with pytest.raises(MetaException, match="clients log in to the front"):
         client.get_delegation_token("me", "you")
-    with pytest.raises((TApplicationException, MetaException), match="names no table, so a front doesn't pass it on"):
-        client.lake_read_events(ReadEventsRequest(after=0))
     with pytest.raises((TApplicationException, MetaException), match="have the names of their own metastore"):
         client.lake_pause_table_services(TableReference(database="eu_default", table="t"), "why")
     with pytest.raises(TApplicationException, match="no lake metastore of this version"):
