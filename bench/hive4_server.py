@@ -7,10 +7,11 @@ import os
 import socket
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import URL
 
@@ -54,10 +55,21 @@ class Hive4Server:
     """A running server with the memory, threads and pools of its documentation and defaults, and a quiet log."""
 
     def __init__(
-        self, directory: Path, connection: Connection, warehouse: Path, release: Release, *, cached: bool
+        self,
+        directory: Path,
+        connection: Connection,
+        warehouse: Path,
+        release: Release,
+        *,
+        cached: bool,
+        jars: Sequence[Path] = (),
+        settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Starts it on a database with its tables. Raises UserError without the jars, or if it doesn't start."""
-        settings = {
+        """Starts it on a database with its tables. `jars`, `settings`: further ones.
+
+        Raises UserError without its jars, or if it doesn't start.
+        """
+        own = {
             "javax.jdo.option.ConnectionURL": connection.url,
             "javax.jdo.option.ConnectionDriverName": connection.driver,
             "javax.jdo.option.ConnectionUserName": connection.user,
@@ -67,11 +79,11 @@ class Hive4Server:
             **(CACHED_STORE if cached else {}),
         }
         try:
-            jars = [connection.jar, *release.class_path()]
+            jars = [connection.jar, *jars, *release.class_path()]
         except maven.Unavailable as error:
             raise UserError(str(error)) from None
         conf = directory / "conf"
-        write_configuration(conf, {**COMMON_SETTINGS, **OWN_SETTINGS, **release.settings, **settings})
+        write_configuration(conf, {**COMMON_SETTINGS, **OWN_SETTINGS, **release.settings, **own, **(settings or {})})
         write_log_configuration(conf / "log4j2.properties", "warn")
         self.host, self.port = HOST, free_port()
         self._log = directory / "hive.log"
@@ -109,8 +121,13 @@ class Hive4Server:
 class Hive4OnPostgres(Hive4Server):
     """On a Postgres."""
 
-    def __init__(self, directory: Path, url: URL, warehouse: Path, release: Release, *, cached: bool) -> None:
-        """Starts it on an empty database. Raises UserError without the driver or the jars, or if it doesn't start."""
+    def __init__(
+        self, directory: Path, url: URL, warehouse: Path, release: Release, *, cached: bool, **more: Any
+    ) -> None:
+        """Starts it on an empty database. `more`: as for any server.
+
+        Raises UserError without the driver or the jars, or if it doesn't start.
+        """
         if (reason := why_not()) is not None:
             raise UserError(reason)
         try:
@@ -119,7 +136,7 @@ class Hive4OnPostgres(Hive4Server):
             raise UserError(str(error)) from None
         address = f"jdbc:postgresql://{url.host}:{url.port}/{url.database}"
         connection = Connection(DRIVER, "org.postgresql.Driver", address, url.username or "", str(url.password))
-        super().__init__(directory, connection, warehouse, release, cached=cached)
+        super().__init__(directory, connection, warehouse, release, cached=cached, **more)
 
 
 def _make_tables(url: URL, release: Release) -> None:

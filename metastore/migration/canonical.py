@@ -25,6 +25,7 @@ from lake.protocol.hive import (
     Table,
 )
 from lake.protocol.struct import Struct
+from metastore.migration.objects import without_marks
 from metastore.services.model import hive_objects
 from metastore.warehouse import WarehouseError
 from metastore.warehouse.locations import Location
@@ -49,6 +50,8 @@ def of_struct(value: Struct) -> Plain:
         del plain["ownerType"]
     if isinstance(value, Database) and value.type == DatabaseType.NATIVE:  # Hive 4 tells it, older ones don't
         plain.pop("type", None)
+    if isinstance(value, Database) and value.parameters:
+        plain["parameters"] = without_marks(value.parameters)
     if isinstance(value, Table) and COLUMN_IDS in (value.parameters or {}):
         plain["parameters"] = {key: each for key, each in plain["parameters"].items() if key != COLUMN_IDS}
     bare: Plain = _bare(plain)

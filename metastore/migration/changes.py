@@ -109,6 +109,15 @@ def changes_of(events: Iterable[NotificationEvent], *, again: bool = False) -> C
     return found
 
 
+def is_about(event: NotificationEvent, key: DatabaseKey) -> bool:
+    """Whether an entry names a database, also one that a table has left or come to by a rename."""
+    return key in (_database(event), *changes_of([event]).named())
+
+
+def _database(event: NotificationEvent) -> DatabaseKey:
+    return DatabaseKey((event.catName or DEFAULT_CATALOG).lower(), (event.dbName or "").lower())
+
+
 def _note(found: Changes, event: NotificationEvent, again: bool) -> None:
     kind = event.eventType or ""
     if kind in _WITHOUT_CHANGE:
@@ -119,7 +128,7 @@ def _note(found: Changes, event: NotificationEvent, again: bool) -> None:
     if not event.dbName:
         found.everything = True  # it may be about anything
         return
-    database = DatabaseKey((event.catName or DEFAULT_CATALOG).lower(), event.dbName.lower())
+    database = _database(event)
     if kind in _DATABASES:
         found.databases.add(database)
         if kind == "DROP_DATABASE" and not again:

@@ -21,6 +21,7 @@ from lake.protocol.hive import NotificationEvent
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.changes import Changes, TableChange, changes_of
 from metastore.migration.followed import Followed, all_of, check_free, living_here
+from metastore.migration.importing import gone_to
 from metastore.migration.mapping import Selection, database_key
 from metastore.migration.mirroring import Mirror
 from metastore.migration.objects import DatabaseKey, Remark, TableKey
@@ -278,8 +279,14 @@ class Follower:
     def _count_elsewhere(self, changes: Changes) -> None:
         """Notes changes there of databases that live here."""
         chosen, renaming = self._followed.selection, self._followed.state.renaming
-        named = (key for key in changes.named() if chosen.includes(key))
-        self._elsewhere += sum(renaming.database_key(key) in self._living for key in named)
+        living = {key for key in changes.named() if chosen.includes(key) and renaming.database_key(key) in self._living}
+        inside = replace(changes, databases=set()).named()
+        self._elsewhere += sum(key in inside or not self._is_marked(key) for key in living)
+
+    def _is_marked(self, key: DatabaseKey) -> bool:
+        """Whether a cut-over has altered a database there."""
+        database = self._old.database(key)
+        return database is not None and gone_to(database) is not None
 
     def _apply(self, standing: Standing, changes: Changes) -> None:
         chosen = self._followed.selection

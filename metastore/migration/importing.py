@@ -34,7 +34,7 @@ from lake.protocol.hive import (
 from lake.protocol.lake import ImportDifference, ImportRequest, ImportResponse
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.mapping import Renaming, Selection, database_key
-from metastore.migration.objects import DatabaseKey, Positions, Remark, TableKey, TableParts, WriteIds
+from metastore.migration.objects import MOVED_TO, DatabaseKey, Positions, Remark, TableKey, TableParts, WriteIds
 from metastore.migration.progress import Progress
 from metastore.migration.source import Source
 from metastore.migration.thrift_source import ThriftSource
@@ -157,6 +157,9 @@ class Importer:
 
     def _database(self, database: Database) -> bool:
         name = str(database_key(database))
+        if (why := gone_to(database)) is not None:
+            self._problem("databases", name, why)
+            return False
         return self._bring("databases", name, ImportRequest(databases=[self._renaming.database(database)]))
 
     def _functions(self, key: DatabaseKey) -> None:
@@ -368,6 +371,12 @@ class Tasks:
             raise
         if self._error is not None:
             raise self._error
+
+
+def gone_to(database: Database) -> str | None:
+    """Where a database has moved to from its metastore, in words; None if it lives there."""
+    moved = (database.parameters or {}).get(MOVED_TO)
+    return f"it was cut over to another metastore: {moved}" if moved else None
 
 
 def unbringable(source: Source, parts: TableParts) -> str | None:

@@ -18,7 +18,7 @@ from lake.protocol.hive import (
     Table,
 )
 from lake.protocol.struct import Struct
-from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey, TableKey, TableParts
+from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey, TableKey, TableParts, without_marks
 
 S = TypeVar("S", bound=Struct)
 
@@ -106,6 +106,7 @@ class Renaming:
     def database(self, value: Database) -> Database:
         return value.replace(
             name=self.name(value.name),
+            parameters=value.parameters and without_marks(value.parameters),
             locationUri=self.location(value.locationUri),
             managedLocationUri=self.location(value.managedLocationUri),
         )

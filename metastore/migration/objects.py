@@ -1,12 +1,20 @@
 """The objects of a metastore that is left, as they are read, and what is to be said of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from lake.protocol.hive import ColumnStatistics, SQLAllTableConstraints, Table
 
 DEFAULT_CATALOG = "hive"
+
+MOVING_TO, MOVED_TO = "lake.moving.to", "lake.moved.to"
+"""Parameters of a database at a metastore that it leaves, or has left. Their value says where clients find it."""
+
+
+def without_marks(parameters: Mapping[str, str]) -> dict[str, str]:
+    """A database's parameters without those: that it moves is no matter of the other metastore."""
+    return {key: each for key, each in parameters.items() if key not in (MOVING_TO, MOVED_TO)}
 
 
 class DatabaseKey(NamedTuple):

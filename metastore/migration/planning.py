@@ -11,7 +11,7 @@ from thrift.Thrift import TApplicationException
 
 from lake.protocol.hive import Function, Partition, StorageDescriptor, Table
 from lake.protocol.struct import ExceptionStruct
-from metastore.migration.importing import Tasks, batches, unbringable
+from metastore.migration.importing import Tasks, batches, gone_to, unbringable
 from metastore.migration.mapping import Renaming, Selection, database_key
 from metastore.migration.objects import Counts, DatabaseKey, Positions, Remark, TableKey, TableParts
 from metastore.migration.progress import Progress
@@ -93,6 +93,8 @@ class Planner:
                     if self._selection.includes(key):
                         self._count("databases")
                         self._place("databases", str(key), database.locationUri)
+                        if (why := gone_to(database)) is not None:
+                            self._remark("databases", str(key), why, serious=True)
                         if database.connector_name:
                             self._remark("databases", str(key), "its data connector isn't brought", serious=True)
                         tasks.submit(self._functions, key)

@@ -12,7 +12,10 @@ PATH = re.compile(rf"(?<![\w./-])(?:{TOP.replace(' ', '|')})/[\w./*-]*[\w*/]")
 PYTHON = re.compile(r"(?<![\w./*<>-])(?:\w+/)*\w+\.py\b")
 MODULE = re.compile(r"`((?:lake|metastore|eventbus)(?:\.[A-Za-z_]\w*)+)`")
 NO_MODULES = {
+    "lake.metastore.hive.MovedDatabases",
     "lake.moved.metadata_location",
+    "lake.moved.to",
+    "lake.moving.to",
     "metastore.events",
     "metastore.limit.partition.request",
     "metastore.partition.name.whitelist.pattern",
@@ -20,7 +23,7 @@ NO_MODULES = {
     "metastore.stats.fetch.bitvector",
     "metastore.toml",
 }
-"""A parameter of tables, a topic of Kafka, settings of Hive's, files outside of the repository."""
+"""A class in Java, parameters of tables and databases, a topic of Kafka, settings of Hive's, files outside of it."""
 
 
 @pytest.fixture(params=PAGES, ids=lambda page: page.name)

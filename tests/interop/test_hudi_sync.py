@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,17 +19,23 @@ NUMBERS = itertools.count(1)
 def spark(
     class_path: Callable[..., list[Path]], target: Target, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
+    (jar,) = class_path(BUNDLE, exclusions=("*:*",))
+    uri = f"thrift://{target.host}:{target.port}"
+    with hudi_session(uri, jar, target.warehouse(), tmp_path_factory.mktemp("hudi")) as session:
+        yield session
+
+
+@contextmanager
+def hudi_session(uri: str, jar: Path, warehouse: object, directory: Path) -> Iterator[SparkSession]:
     """A session with Hudi's bundle, its catalog in place of Spark's."""
     require("3.5")
-    (jar,) = class_path(BUNDLE, exclusions=("*:*",))
     settings = {
         "spark_jars": str(jar),
         "spark_serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark_kryo_registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark_sql_extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
     }
-    uri = f"thrift://{target.host}:{target.port}"
-    with SparkSession("3.5", uri, str(target.warehouse()), tmp_path_factory.mktemp("hudi"), **settings) as session:
+    with SparkSession("3.5", uri, str(warehouse), directory, **settings) as session:
         session.sql("SET spark.sql.catalog.spark_catalog = org.apache.spark.sql.hudi.catalog.HoodieCatalog")
         yield session
 

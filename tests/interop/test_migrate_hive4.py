@@ -21,6 +21,7 @@ from lake.protocol.hive import (
     SQLNotNullConstraint,
     SQLUniqueConstraint,
 )
+from tests.metastore.migration.following import run as within
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.metastore.migration.same_sources import assert_same
 from tests.support import command
@@ -101,3 +102,18 @@ def test_all_comes_over(hive: tuple[Hive4OnPostgres, str], made: Catalog, tmp_pa
         for source in (url, uri):
             found = run("verify", source, "--uri", ours.uri)
             assert found["differing"] == 0 and found["compared"] >= made.objects
+
+
+@pytest.mark.timeout(3_600)
+def test_a_catalog_of_ten_thousand_objects(hive: tuple[Hive4OnPostgres, str], tmp_path: Path) -> None:
+    server, url = hive
+    chosen = ("--databases", "big_*")
+    with ThriftClient(server.host, server.port) as client:
+        made = Maker(client, "big", tmp_path, seed=12).make(databases=10, tables=30, partitions=20)
+    assert made.objects >= 10_000
+    with MetastoreServer(tmp_path / "data", "--workers", "1") as ours:
+        first = within("import", url, "--uri", ours.uri, *chosen)
+        assert (first["problems"], first["differences"]) == ([], [])
+        assert first["added"] >= made.objects
+        found = within("verify", f"thrift://{server.host}:{server.port}", "--uri", ours.uri, *chosen)
+        assert found["differing"] == 0 and found["compared"] >= made.objects

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lake.protocol.errors import UserError
+from metastore.migration.changes import is_about
 from metastore.migration.followed import Followed, Home, all_of, known_text, patterns_name, source_name
 from metastore.migration.following import Follower, Standing, exactly
 from metastore.migration.importing import is_transactional
@@ -20,6 +21,7 @@ from metastore.migration.objects import DatabaseKey, Remark, TableKey
 from metastore.migration.progress import Progress
 from metastore.migration.source import Source, TakenOver
 from metastore.migration.switching.gate import Gate, NotTaken
+from metastore.migration.switching.marks import Marks
 from metastore.migration.switching.pointers import Pointers, of_iceberg
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import EXTRA, Comparison, Verifier
@@ -27,12 +29,16 @@ from metastore.migration.verifying import EXTRA, Comparison, Verifier
 QUIET_SECONDS = 1.0
 """How long the log must be quiet after the freeze: requests that were under way end meanwhile."""
 
+ENTRIES_AT_ONCE = 1_000
+"""Of a log, that are read together."""
+
 OPEN_SECONDS = 60.0
 """How long is waited for transactions to end that write a database which is frozen."""
 
 _ROUNDS = 3  # of draining and comparing, if somebody still writes
 _TAKES = 3  # of what is followed, before a follower that takes it back each time is given in to
 _SHARED = ("roles", "members")
+_ALTERED = "ALTER_DATABASE"  # a type of entries, which marks make
 
 
 class Failed(UserError):
@@ -75,6 +81,7 @@ class CutOver:
         self._old = old
         self._here = here
         self._pointers = Pointers(old, here, address) if isinstance(old, ThriftSource) else None
+        self._marks = Marks(old, address, say) if isinstance(old, ThriftSource) else None
         self._followed = followed
         self._threads = threads
         self._say = say
@@ -96,6 +103,7 @@ class CutOver:
             if home in (Home.HERE, Home.RETURNING):
                 raise Failed(f"{key} lives here already: roll it back first, if that is wanted")
             if home is Home.SWITCHING and gate.is_switched():
+                self._mark_moving(key)  # so that its tables can be read
                 closed = 0 if self._pointers is None else self._pointers.count(key)
                 return self._finish(key, gate, time.monotonic(), 0, [], closed)
             return self._move(key, gate)
@@ -103,8 +111,7 @@ class CutOver:
     def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
         if self._old.database(key) is None:
             raise Failed(f"there is no database {key}")
-        if self._followed.state.home(key) is Home.SWITCHING and self._pointers is not None:
-            self._pointers.restore(key)  # before anything there is brought
+        self._open_again(key)  # a command before may have been killed
         self._followed.settle(key, Home.CUTTING)
         try:
             gate.check()
@@ -112,6 +119,7 @@ class CutOver:
             self._catch_up(key)
             began = time.monotonic()
             gate.freeze()
+            self._mark_moving(key)
             self._say(f"{key}: frozen")
             compared, notes = self._bring_the_rest(key)
             # From here on no follower changes it here.
@@ -145,12 +153,30 @@ class CutOver:
             self._give_up(key, gate, error)
             raise
         frozen = time.monotonic() - began
+        if self._marks is not None:
+            self._marks.moved(key)
         self._followed.settle(key, Home.HERE)
         if (line := gate.said()) is not None:
             self._say(f"{key}: {line}")
+        if self._marks is not None and not self._marks.is_guarded():
+            self._say(f"{key}: who goes past the front can still write Hive's tables there: no listener prevents it")
         time.sleep(QUIET_SECONDS)  # for requests that were under way for long
-        late = max(0, entries_since(self._old, key, position) - closed)
+        entries = entries_since(self._old, key, position)
+        late = max(0, sum(each != _ALTERED for each in entries) - closed)
         return Moved(str(key), frozen, compared, late, notes)
+
+    def _mark_moving(self, key: DatabaseKey) -> None:
+        """Has a listener there, if one is installed, let nobody change a database past the front."""
+        if self._marks is not None:
+            self._marks.moving(key)
+
+    def _open_again(self, key: DatabaseKey) -> None:
+        """Takes back what was done there so that nobody changes a database."""
+        home = self._followed.state.home(key)
+        if self._marks is not None and home is not Home.THERE:
+            self._marks.clear(key)
+        if self._pointers is not None and home is Home.SWITCHING:
+            self._pointers.restore(key)
 
     def _close(self, key: DatabaseKey, notes: list[Remark]) -> int:
         """Has Iceberg's tables there take no commits any more. How many there are. Raises Committed."""
@@ -168,8 +194,7 @@ class CutOver:
             self._say(f"{key}: another command has taken over. If it is about another database, do this one again")
             return
         try:
-            if self._pointers is not None and self._followed.state.home(key) is Home.SWITCHING:
-                self._pointers.restore(key)
+            self._open_again(key)
         finally:
             thaw(gate, self._say)
         self._say(f"{key}: it stays where it was, and may be written there again")
@@ -235,11 +260,25 @@ class CutOver:
         return sorted_out(found, is_note)
 
 
-def entries_since(side: Source, key: DatabaseKey, position: int) -> int:
-    """Entries of a side's log about a database, by its name there, after a position; 0 without a log."""
+def entries_since(side: Source, key: DatabaseKey, position: int) -> list[str]:
+    """The types of entries of a side's log about a database, by its name there, after a position.
+
+    None without a log.
+    """
+    found: dict[tuple[Any, ...], str] = {}
     if not side.last_event():
-        return 0
-    return sum((each.dbName or "").lower() == key.database for each in side.events(position, 1_000))
+        return []
+    last = position
+    while True:
+        # From one number before: servers of Hive 2.3 give some numbers twice.
+        events = side.events(max(position, last - 1), ENTRIES_AT_ONCE)
+        for each in events:
+            if is_about(each, key):
+                found[each.eventId, each.eventType, each.tableName, each.message] = each.eventType or ""
+        newest = max((each.eventId or 0 for each in events), default=last)
+        if newest <= last:
+            return list(found.values())
+        last = newest
 
 
 def compare(old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renaming, threads: int) -> Comparison:

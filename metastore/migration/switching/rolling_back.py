@@ -24,6 +24,7 @@ from metastore.migration.switching.cutting_over import (
     wait_for_transactions,
 )
 from metastore.migration.switching.gate import Gate
+from metastore.migration.switching.marks import Marks
 from metastore.migration.switching.pointers import Pointers
 from metastore.migration.switching.returning import Returner
 from metastore.migration.thrift_source import ThriftSource
@@ -48,6 +49,7 @@ class RollBack:
         say: Callable[[str], None],
     ) -> None:
         self._pointers = Pointers(old, here, address)
+        self._marks = Marks(old, address, say)
         self._old = old
         self._here = here
         self._followed = followed
@@ -64,6 +66,7 @@ class RollBack:
             if home is Home.THERE:
                 raise Failed(f"{key} lives there: nothing is to be rolled back")
             if home is Home.CUTTING or (home is Home.SWITCHING and not unfinished.is_switched()):
+                self._marks.clear(key)
                 self._pointers.restore(key)
                 thaw(unfinished, self._say)
                 self._followed.settle(key, Home.THERE)
@@ -77,6 +80,7 @@ class RollBack:
         self._followed.settle(key, Home.HERE)
         try:
             gate.check()
+            self._marks.clear(key)  # what is changed there from here on is changed by this command
             self._say(f"{key}: takes back what was changed, while writers go on")
             self._bring(key, checked=False)
             began = time.monotonic()
@@ -95,11 +99,14 @@ class RollBack:
         return self._finish(key, gate, began, compared, notes, position)
 
     def _close_again(self, key: DatabaseKey) -> None:
-        """Iceberg's tables there, which were opened while all was brought."""
-        try:
-            self._pointers.block(key, self._followed.state.renaming.database_key(key))
-        except UserError as error:  # the failure before matters more
-            self._say(str(error))
+        """The database there, and Iceberg's tables in it, which were opened while all was brought."""
+        here = self._followed.state.renaming.database_key(key)
+        # Pointers first: the mark lets nobody read the tables.
+        for close in (lambda: self._pointers.block(key, here), lambda: self._marks.moved(key)):
+            try:
+                close()
+            except UserError as error:  # the failure before matters more
+                self._say(str(error))
 
     def _bring_the_rest(self, key: DatabaseKey) -> tuple[int, list[Remark], int]:
         """As `_bring`, once the log here is quiet about the database, and up to which of its entries that is."""
@@ -130,7 +137,7 @@ class RollBack:
         if (line := gate.said()) is not None:
             self._say(f"{key}: {line}")
         time.sleep(QUIET_SECONDS)  # for requests that were under way for long
-        late = entries_since(self._here, self._followed.state.renaming.database_key(key), position)
+        late = len(entries_since(self._here, self._followed.state.renaming.database_key(key), position))
         return Moved(str(key), frozen, compared, late, notes)
 
     def _bring(self, key: DatabaseKey, *, checked: bool) -> tuple[int, list[Remark]]:

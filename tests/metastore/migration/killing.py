@@ -12,6 +12,7 @@ from thrift.Thrift import TException
 
 from lake.protocol.errors import UserError
 from metastore.migration.followed import Home, all_of
+from metastore.migration.objects import MOVED_TO, MOVING_TO
 from metastore.migration.thrift_source import ThriftSource
 from tests.metastore.migration.places import Going, Killable, Place
 from tests.metastore.migration.random_changes import Tables
@@ -48,16 +49,17 @@ class Repeated:
 
 
 class Storm(Repeated):
-    """Kills servers, one at a time, and starts them again. `kills`: which."""
+    """Kills servers, one at a time, and starts them again, a few times. `kills`: which."""
 
     def __init__(self, servers: Mapping[str, Killable], rng: random.Random) -> None:
         super().__init__(self._kill_one)
         self._servers = servers
         self._rng = rng
+        self._most = rng.randint(2, 5)
         self.kills: list[str] = []
 
     def _kill_one(self) -> None:
-        if self._ended.wait(self._rng.uniform(4, 20)):
+        if self._ended.wait(self._rng.uniform(3, 15)) or len(self.kills) == self._most:
             return
         name = self._rng.choice(sorted(self._servers))
         self.kills.append(name)
@@ -71,6 +73,7 @@ def over_and_back(place: Place, directory: Path, seed: int) -> None:
     rng = random.Random(seed)
     name = f"kill_{seed}"
     options = ("--databases", f"{name}*")
+    answered(lambda: place.tables("default"))  # a front is slow to forget that a backend was down
     with place.client() as client:
         client.create_database(builders.database(name, locationUri=f"file:{directory}/{name}"))
     kept: Tables = {}
@@ -94,6 +97,9 @@ def over_and_back(place: Place, directory: Path, seed: int) -> None:
         changes, unsure = changes + going.writer.done, unsure + going.writer.unsure
         with place.client(server) as client:
             going.check(client)
+        with place.client("old") as client:
+            marked = (client.get_database(name).parameters or {}).keys() & {MOVING_TO, MOVED_TO}
+            assert marked == ({MOVED_TO} if home is Home.HERE else set())
     print(f"seed {seed}: {changes} changes, {unsure} of them without an answer; killed: {', '.join(kills)}")
     assert changes > 20
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +40,9 @@ class Place:
     ) -> None:
         self.servers = servers or {}
         self.old, self.ours, self.front = old, ours, front
+        with closing(ThriftSource(old)) as source:
+            self.is_lake = bool(source.ours)
+        """Whether the old one is one of ours."""
         self.said = front.file.with_name("commands.log")
         """What commands in processes of their own have said."""
 
@@ -76,6 +80,11 @@ class Place:
         uri = {"front": self.front.uri, "old": self.old, "ours": self.ours.uri}[server]
         return ThriftClient.from_uri(uri)
 
+    def tables(self, database: str) -> list[str]:
+        """Those that the front shows."""
+        with self.client() as client:
+            return list(client.get_all_tables(database))
+
     def home(self, database: str) -> Home:
         key = DatabaseKey("hive", database)
         here = ThriftSource(self.ours.uri)
@@ -99,7 +108,15 @@ class Going:
 
     def __init__(self, place: Place, database: str, directory: Path, seed: int, kept: Tables | None = None) -> None:
         self._ended = threading.Event()
-        self.writer = Writer(place.client(), [database], directory, seed, connect=place.client, kept=kept or {})
+        self.writer = Writer(
+            place.client(),
+            [database],
+            directory,
+            seed,
+            connect=place.client,
+            careful=not place.is_lake,
+            kept=kept or {},
+        )
         self._thread = threading.Thread(target=self._go_on)
         self._error: BaseException | None = None
 

@@ -30,6 +30,7 @@ from lake.protocol.hive import (
     MetaException,
     NoSuchObjectException,
     Partition,
+    PartitionsStatsRequest,
     PrincipalType,
     PrivilegeBag,
     PrivilegeGrantInfo,
@@ -68,7 +69,8 @@ class Writer:
 
     `kept`: the tables as acknowledged writes have left them: a lost write shows, and a double one. Where an answer was
     lost, the writer looks whether the change was made, and `strange` notes what is neither the one nor the other.
-    `connect`: makes another connection where one broke.
+    `connect`: makes another connection where one broke. `careful`: renames no table whose partitions have statistics:
+    Hive 2.3 can't drop it any more, since the statistics keep its name.
     """
 
     client: ThriftClient
@@ -77,6 +79,7 @@ class Writer:
     seed: int
     told: bool = False
     connect: Callable[[], ThriftClient] | None = None
+    careful: bool = False
     kept: Tables = field(default_factory=dict)
     done: int = 0
     unsure: int = 0
@@ -222,11 +225,18 @@ class Writer:
 
     def _rename(self) -> None:
         table = self._table()
+        if self.careful and self._has_statistics(table):
+            raise NoSuchObjectException("its partitions have statistics")
         new = f"w_{self._rng.randrange(6)}"
         self._change(
             lambda: self.client.alter_table(table.dbName, table.tableName, table.replace(tableName=new)),
             lambda kept: kept.update({(table.dbName or "", new): kept.pop(_key(table))}),
         )
+
+    def _has_statistics(self, table: Table) -> bool:
+        names = self.client.get_partition_names(table.dbName, table.tableName, -1) if table.partitionKeys else []
+        request = PartitionsStatsRequest(table.dbName, table.tableName, ["id"], names, engine="hive")
+        return bool(names and self.client.get_partitions_statistics_req(request).partStats)
 
     def _columns(self) -> None:
         table = self._table()

@@ -1,6 +1,7 @@
 """The form in which objects of two metastores are compared."""
 
 from metastore.migration import canonical
+from metastore.migration.objects import MOVED_TO, MOVING_TO
 from tests.support import builders
 
 
@@ -38,3 +39,11 @@ def test_each_difference_of_columns_changes_the_digest() -> None:
         canonical.digest(forms.form(builders.partition("d", "t", "1", sd=sd.replace(cols=each)))) for each in columns
     }
     assert len(digests) == len(columns)
+
+
+def test_that_a_database_moves_is_no_difference() -> None:
+    own = builders.database("d", parameters={"a": "b"})
+    for marks in ({MOVING_TO: "x"}, {MOVED_TO: "y", MOVING_TO: ""}):
+        assert canonical.of_struct(own.replace(parameters={"a": "b", **marks})) == canonical.of_struct(own)
+        assert canonical.of_struct(own.replace(parameters=marks)) == canonical.of_struct(own.replace(parameters=None))
+    assert canonical.of_struct(own) != canonical.of_struct(own.replace(parameters=None))

@@ -11,6 +11,7 @@ from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import EnvironmentContext, MetaException, Table
 from metastore.migration.followed import Home
 from metastore.migration.importing import MOVED_FROM
+from metastore.migration.objects import MOVED_TO
 from metastore.migration.switching.gate import HandGate
 from tests.metastore.migration.following import complaint, follow, run
 from tests.metastore.migration.places import Place, backends
@@ -83,6 +84,10 @@ def test_nobody_commits_where_it_was(place: Place, tmp_path: Path) -> None:
             committed(client, found, before.metadata_location)
         assert client.get_table(name, "t") == found
         assert MOVED_FROM not in client.get_table(name, "plain").parameters
+        # For a listener there; nobody takes it for a change.
+        assert client.get_database(name).parameters == {MOVED_TO: place.ours.uri}
+    with place.client("ours") as client:
+        assert MOVED_TO not in (client.get_database(name).parameters or {})
     assert written(tmp_path / name) == files
     here = HiveCatalog("here", uri=place.ours.uri)
     here.load_table((name, "t")).append(ROWS)
@@ -95,6 +100,7 @@ def test_nobody_commits_where_it_was(place: Place, tmp_path: Path) -> None:
     after.append(ROWS)
     with place.client("old") as client:
         assert MOVED_FROM not in client.get_table(name, "t").parameters
+        assert MOVED_TO not in (client.get_database(name).parameters or {})
     follow(place.old, place.ours, "--databases", name)
     assert ids(here.load_table((name, "t"))) == [1, 1, 1, 2, 2, 2]
 

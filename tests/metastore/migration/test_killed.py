@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from metastore.migration.switching.marks import LISTENER
 from tests.metastore.migration.killing import over_and_back
 from tests.metastore.migration.places import Place, backends
 from tests.support import reference
@@ -18,8 +19,10 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module", params=["lake", "hive", pytest.param("hive with a log", marks=pytest.mark.interop)])
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Metastores that may be killed. Hive without its log, which Maven brings, is compared."""
+def place(
+    request: pytest.FixtureRequest, released_jar: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """Metastores that may be killed. Hive without its log, which Maven brings, is compared; it has our listener."""
     directory = tmp_path_factory.mktemp("killed")
     with ExitStack() as stack:
         old: MetastoreServer | reference.HiveReference
@@ -28,7 +31,8 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         elif request.param == "hive":
             if (reason := reference.missing()) is not None:
                 pytest.skip(reason)
-            old = stack.enter_context(DurableHive(directory / "old"))
+            listener = {"hive_metastore_pre_event_listeners": LISTENER}
+            old = stack.enter_context(DurableHive(directory / "old", jars=[released_jar], **listener))
         else:
             old = stack.enter_context(reference.notifying(directory / "old", DurableHive))
         ours = stack.enter_context(MetastoreServer(directory / "ours", "--workers", "1"))

@@ -29,6 +29,7 @@ from lake.protocol.hive import (
 )
 from metastore.migration.mapping import Renaming
 from tests.hive_client.conftest import HiveClient
+from tests.metastore.migration.following import run as within
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.support import builders, command
 from tests.support.reference import HiveReference
@@ -84,13 +85,7 @@ def test_all_comes_over_and_is_the_same_on_both_sides(
     assert found["differing"] == 0
     assert found["compared"] >= made.objects
     assert all(each["digest_here"] == each["digest_there"] for each in found["kinds"].values())
-    jvm = hive_reference._gateway.jvm
-    hive, own = (HiveClient(jvm, each.host, each.port) for each in (hive_reference, ours))
-    try:
-        assert_same(hive, own, made)
-    finally:
-        hive.close()
-        own.close()
+    assert_clients_see_the_same(hive_reference, ours, made)
     with ThriftClient(ours.host, ours.port) as client:
         spoil(client, made)
     found = run("verify", hive_uri, ours, code=1)
@@ -100,6 +95,33 @@ def test_all_comes_over_and_is_the_same_on_both_sides(
     assert ("tables", f"{database}.extra", "it isn't there") in named
     changed = [text for kind, name, text in named if (kind, name) == ("tables", f"{database}.t_0")]
     assert len(changed) == 1 and "parameters.spoilt: here 'x', there nothing" in changed[0]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_a_catalog_of_ten_thousand_objects(
+    hive_uri: str, hive_reference: HiveReference, ours: MetastoreServer, tmp_path: Path
+) -> None:
+    with ThriftClient(hive_reference.host, hive_reference.port) as hive:
+        made = Maker(hive, "big", tmp_path, seed=11).make(databases=10, tables=30, partitions=20)
+    assert made.objects >= 10_000
+    options = ("--uri", ours.uri, "--databases", "big_*")
+    first = within("import", hive_uri, *options)
+    assert (first["problems"], first["differences"]) == ([], [])
+    assert first["added"] >= made.objects
+    found = within("verify", hive_uri, *options)
+    assert found["differing"] == 0 and found["compared"] >= made.objects
+    assert_clients_see_the_same(hive_reference, ours, made)
+
+
+def assert_clients_see_the_same(hive_reference: HiveReference, ours: MetastoreServer, made: Catalog) -> None:
+    jvm = hive_reference._gateway.jvm
+    hive, own = (HiveClient(jvm, each.host, each.port) for each in (hive_reference, ours))
+    try:
+        assert_same(hive, own, made)
+    finally:
+        hive.close()
+        own.close()
 
 
 def assert_same(hive: HiveClient, own: HiveClient, made: Catalog) -> None:

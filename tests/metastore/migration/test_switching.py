@@ -2,8 +2,6 @@
 
 import json
 import random
-import re
-import shlex
 import subprocess
 import sys
 import threading
@@ -12,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
@@ -29,10 +26,11 @@ from lake.protocol.hive import (
     PrivilegeGrantInfo,
 )
 from lake.protocol.lake import ImportRequest
-from metastore.cli.migrate import migrate
 from metastore.migration.followed import Home
 from metastore.migration.objects import DatabaseKey
+from metastore.migration.switching.cutting_over import entries_since
 from metastore.migration.switching.front_file import FrontFile, Site
+from metastore.migration.thrift_source import ThriftSource
 from tests.metastore.migration.following import complaint, differences, follow, run
 from tests.metastore.migration.killing import answered
 from tests.metastore.migration.places import Going, Killable, Place, backends
@@ -149,40 +147,6 @@ def again(server: Killable) -> None:
     server.start()
 
 
-@pytest.mark.long
-def test_the_document_leads_through_it(tmp_path: Path, place: Place) -> None:
-    """Its commands word by word, with the addresses of this test, while a writer writes through the front."""
-    text = Path("docs/migration.md").read_text()
-    [toml] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    [lines] = re.findall(r"```console\n(\$ metastore migrate plan.*?)```", text, re.DOTALL)
-    here = {"thrift://old:9083": place.old, "thrift://new:9083": place.ours.uri}
-    with FrontServer(tmp_path / "front", {}, more=replaced(toml, here)) as front:
-        here |= {"thrift://front:9083": front.uri, "federation.toml": str(front.file)}
-        place = Place(place.old, place.ours, front)
-        with place.client() as client:
-            client.create_database(builders.database("sales", locationUri=f"file:{tmp_path}/sales"))
-        homes = []
-        with Going(place, "sales", tmp_path, 1) as going, place.client() as client:
-            for number, line in enumerate(lines.splitlines()):
-                assert line.startswith("$ metastore migrate "), line
-                words = shlex.split(replaced(line, here).removeprefix("$ metastore migrate "))
-                result = CliRunner().invoke(migrate, words)
-                assert result.exit_code == 0 or words[0] in ("import", "verify"), (line, result.output)
-                sd = builders.storage(location=f"file:{tmp_path}/sales/t{number}")
-                client.create_table(builders.table("sales", f"t{number}", sd=sd, parameters={"n": "0"}))
-                homes.append("here" if f"t{number}" in tables(place, "ours", "sales") else "there")
-                assert ("frozen for" in result.output) == (words[0] in ("cut-over", "roll-back"))
-        assert homes == ["there", "there", "there", "there", "here", "there"]
-        with place.client("old") as client:
-            going.check(client)
-
-
-def replaced(text: str, some: dict[str, str]) -> str:
-    for name, other in some.items():
-        text = text.replace(name, other)
-    return text
-
-
 def test_what_differs_stays(place: Place, tmp_path: Path) -> None:
     """A table here that isn't there, in a database that was here before: it may be of others."""
     for server in ("ours", "old"):
@@ -210,6 +174,28 @@ def tables(place: Place, server: str, database: str) -> list[str]:
             return list(client.get_all_tables(database))
         except NoSuchObjectException:
             return []
+
+
+def test_no_entry_of_a_log_is_passed_over(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much others write meanwhile, and also where a table leaves the database."""
+    monkeypatch.setattr("metastore.migration.switching.cutting_over.ENTRIES_AT_ONCE", 3)
+    source = ThriftSource(place.old)
+    with place.client("old") as client:
+        for name in ("sx", "sx_busy"):
+            client.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+        position = source.last_event()
+        assert position
+        busy = builders.external_table("sx_busy", "t", keys=("dt",), sd=builders.storage(location=f"file:{tmp_path}/b"))
+        client.create_table(busy)
+        for value in "12345678":
+            client.add_partition(builders.partition("sx_busy", "t", value))
+        own = builders.external_table("sx", "t", sd=builders.storage(location=f"file:{tmp_path}/sx/t"))
+        client.create_table(own)
+        client.alter_table("sx", "t", client.get_table("sx", "t").replace(dbName="sx_busy", tableName="u"))
+        client.alter_table("sx_busy", "u", client.get_table("sx_busy", "u").replace(dbName="sx", tableName="v"))
+    found = entries_since(source, DatabaseKey("hive", "sx"), position)
+    assert found == ["CREATE_TABLE", "ALTER_TABLE", "ALTER_TABLE"]
+    assert entries_since(source, DatabaseKey("other", "sx"), position) == []
 
 
 def test_a_follower_waits_and_goes_on_without_what_lives_here(place: Place, tmp_path: Path) -> None:
