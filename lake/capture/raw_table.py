@@ -47,6 +47,9 @@ DECISIONS: Final = "capture.schema-changes.decided"
 AMENDMENTS: Final = "capture.schema-changes.amended"
 """The table's property that says what somebody has said of changes of the source's tables."""
 
+ORDERS: Final = "capture.read-again"
+"""The table's property: when each of the source's tables was last to be read again, in milliseconds since 1970."""
+
 COLUMNS: Final = (
     (
         "op",
