@@ -54,7 +54,7 @@ COLUMNS: Final = (
     (
         "op",
         "string",
-        "insert, update, delete, truncate, read (by a snapshot), schema, statement, incomplete, complete or hold",
+        "insert, update, delete, truncate, read (by a snapshot), schema, statement, incomplete, complete, stale, hold",
     ),
     ("before", "string", "the row before, or its key alone, as JSON"),
     ("after", "string", "the row after, as JSON; of schema the columns, of statement its text"),
