@@ -196,7 +196,7 @@ class _History:
 
     def _described(self, row: Mapping[str, Any]) -> Iterator[SchemaChange]:
         before, columns = self._columns, self._numbered(_columns(row["after"]))
-        self._columns = columns
+        self._columns = _carried(before, columns)
         if before is not None:
             cause = Cause(
                 self._statements,
@@ -227,6 +227,18 @@ class _History:
         since = row["committed_at"]
         since = since if since.tzinfo is not None else since.replace(tzinfo=UTC)
         return SchemaChange(self._table, _position(row), since, difference, said, self._held)
+
+
+def _carried(before: list[Column] | None, columns: list[Column]) -> list[Column]:
+    """Columns of which nothing says the numbers, with those that the same columns had before: no column ever gets
+    another place. If one of them is gone by the next time that numbers are known, these tell it."""
+    if before is None or any(each.number is not None for each in columns):
+        return columns
+    if [(each.name, each.source_type, each.table) for each in before] != [
+        (each.name, each.source_type, each.table) for each in columns
+    ]:
+        return columns
+    return [dataclasses.replace(each, number=was.number) for each, was in zip(columns, before, strict=True)]
 
 
 def _is_alteration(text: str) -> bool:
