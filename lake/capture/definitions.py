@@ -4,13 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 
-import pyarrow.compute as pc
-
 from lake.capture.errors import CaptureError
 from lake.capture.held_changes import HeldChanges
-from lake.capture.raw_table import rows_of
-from lake.capture.schema_changes.flow import agreement
-from lake.capture.schema_changes.history import history_of
+from lake.capture.schema_changes.flow import Agreement, agreement, fills_of
+from lake.capture.schema_changes.history import History, history_of
 from lake.capture.schema_changes.policy import Policy
 from lake.capture.typed_changes import POSITION, CapturedColumn, TypedChanges, quoted
 from lake.tables.lake import LakeTable
@@ -21,15 +18,15 @@ _RESERVED = {"op", *POSITION, "_row_key", "_change_type"}
 
 def columns_of(lake: LakeTable, table: str) -> list[CapturedColumn]:
     """The columns of a source's table as they were last written down. Raises CaptureError for a table without."""
-    latest: tuple[tuple[int, ...], str] | None = None
-    for rows in rows_of(lake, table):
-        for row in rows.filter(pc.equal(rows.column("op"), "schema")).to_pylist():
-            position = tuple(row[each] for each in POSITION)
-            if latest is None or position > latest[0]:
-                latest = position, row["after"]
-    if latest is None:
+    return _columns(_history(lake, table).eras[-1].text)
+
+
+def _history(lake: LakeTable, table: str) -> History:
+    """The history of a source's table. Raises CaptureError for a table without columns."""
+    history = history_of(lake, table)
+    if not history.eras:
         raise CaptureError(f"nothing of {table} is captured yet")
-    return _columns(latest[1])
+    return history
 
 
 def _columns(text: str) -> list[CapturedColumn]:
@@ -74,26 +71,24 @@ def definition(
     Raises CaptureError for a table without a key, whose rows no change can name, for a key that is left out, and for
     columns whose names are taken or differ by case alone.
     """
-    without, held = frozenset[str](), None
+    history = _history(lake, table)
     if policy is None:
-        columns = columns_of(lake, table)
+        agreed = Agreement(history.eras[-1].text, frozenset(), fills_of(history.eras))
     else:
-        history = history_of(lake, table)
-        if not history.eras:
-            raise CaptureError(f"nothing of {table} is captured yet")
         agreed = agreement(history, policy)
-        columns, without, held = _columns(agreed.text), agreed.without, agreed.held
+    columns, without, held = _columns(agreed.text), agreed.without, agreed.held
     if missing := [each.name for each in columns if each.in_key and each.name in without]:
         raise CaptureError(f"the column {missing[0]} is in the key of {table}: it can't be left out")
     columns = [each for each in columns if each.name not in without]
     key = [each.name for each in columns if each.in_key]
     _check(table, columns, key)
+    fills = [each for each in agreed.fills if each.column in {column.name for column in columns}]
     target, changes, flow, misfits = map(quoted, _made(name or table.rpartition(".")[2]))
     listed = ", ".join(map(quoted, key))
     if held is None:
-        typed = TypedChanges(lake, table, columns, key, quarantines=quarantines, is_printed=is_printed)
+        typed = TypedChanges(lake, table, columns, key, fills, quarantines=quarantines, is_printed=is_printed)
     else:
-        typed = HeldChanges(lake, table, columns, key, held, quarantines=quarantines, is_printed=is_printed)
+        typed = HeldChanges(lake, table, columns, key, fills, held, quarantines=quarantines, is_printed=is_printed)
     kept_apart = f"CREATE MATERIALIZED VIEW {misfits} AS\n{typed.misfits()};\n\n" if quarantines else ""
     return (
         f"CREATE MATERIALIZED VIEW {changes} AS\n{typed.changes()};\n\n{kept_apart}"

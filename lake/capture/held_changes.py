@@ -1,8 +1,8 @@
 """Writes the queries of a table's typed changes while a change of its columns is held: the agreed columns flow on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from lake.capture.schema_changes.flow import Held, LaterColumns
+from lake.capture.schema_changes.flow import Fill, Held, LaterColumns
 from lake.capture.schema_changes.model import Column, Position
 from lake.capture.schemas import EMPTIED
 from lake.capture.typed_changes import (
@@ -11,6 +11,7 @@ from lake.capture.typed_changes import (
     TypedChanges,
     free,
     has_form,
+    is_before,
     json_type,
     lines,
     quoted,
@@ -33,13 +34,14 @@ class HeldChanges(TypedChanges):
         table: str,
         columns: list[CapturedColumn],
         key: list[str],
+        fills: Sequence[Fill],
         held: Held,
         *,
         quarantines: bool,
         is_printed: bool,
     ) -> None:
         columns = [each._replace(may_be_unchanged=each.may_be_unchanged or each.name in held.large) for each in columns]
-        super().__init__(lake, table, columns, key, quarantines=quarantines, is_printed=is_printed)
+        super().__init__(lake, table, columns, key, fills, quarantines=quarantines, is_printed=is_printed)
         self._held = held
         self._keeps_misfits = True  # the row before a change in quarantine is shown, so that it must be known
         self._waits = free(columns, "waits")
@@ -48,34 +50,34 @@ class HeldChanges(TypedChanges):
 
     def _last_truncations(self) -> str:
         # What the table was read again for before the change counts as ever, and later for whether rows are there.
-        at, is_later = self._raw_at, f"NOT {_is_before(self._held.since, 'raw.')}"
+        at, is_later = self._raw_at, f"NOT {is_before(self._held.since, 'raw.')}"
         if self._held.until is not None:
-            is_later += f" AND {_is_before(self._held.until, 'raw.')}"
+            is_later += f" AND {is_before(self._held.until, 'raw.')}"
         again = f"raw.op = 'truncate' AND raw.after IS NOT NULL AND {at} < completions.last"
         return (
             f"max(CASE WHEN raw.op = 'truncate' AND raw.after IS NULL"
-            f" OR {again} AND ({_is_before(self._held.since, 'raw.')} OR raw.after = {sql_text(EMPTIED)})"
+            f" OR {again} AND ({is_before(self._held.since, 'raw.')} OR raw.after = {sql_text(EMPTIED)})"
             f" THEN {at} END) AS last,\n"
             f"    max(CASE WHEN {again} AND {is_later} THEN {at} END) AS again"
         )
 
     def _known_forms(self) -> str:
         held = self._held
-        is_new = f"NOT {_is_before(_after(held.known), 'raw.')}"
+        is_new = f"NOT {is_before(_after(held.known), 'raw.')}"
         is_other = f"raw.op = 'hold' OR NOT {has_form(held.form)}"
         # Behind `until` nothing counts, so that it needn't be known.
         known = "1" if held.until is not None else f"CASE WHEN {is_new} AND ({is_other}) THEN 0 ELSE 1 END"
         return f"CAST(NULL AS STRING) AS reason, min({known}) AS known"
 
     def _counts(self, at: str) -> str:
-        until = "" if self._held.until is None else f" AND {_is_before(self._held.until, at)}"
+        until = "" if self._held.until is None else f" AND {is_before(self._held.until, at)}"
         return super()._counts(at) + until
 
     def _read(self, of_table: str, raw: str) -> str:
         position = ", ".join(POSITION)
         parsed, images = [], []
         conditions = [*self._conditions()]
-        for side, name in (("before", "old"), ("after", "new")):
+        for side, name in (("before", "old"), (self._after(), "new")):
             cases = []
             for number, (condition, later) in enumerate(conditions):
                 listed = self._schema(_sent(self._columns, later))
@@ -95,10 +97,10 @@ class HeldChanges(TypedChanges):
     def _conditions(self) -> Iterator[tuple[str, LaterColumns | None]]:
         """By which columns a row is read, each time with the condition for it; None for the agreed ones."""
         ends = [each.at for each in self._held.later]
-        yield (_is_before(ends[0]) if ends else "true"), None
+        yield (is_before(ends[0]) if ends else "true"), None
         for number, each in enumerate(self._held.later):
             is_last = number + 1 == len(ends)
-            yield f"NOT {_is_before(each.at)}" + ("" if is_last else f" AND {_is_before(ends[number + 1])}"), each
+            yield f"NOT {is_before(each.at)}" + ("" if is_last else f" AND {is_before(ends[number + 1])}"), each
 
     def _agreed(self, row: str, later: LaterColumns | None) -> str:
         """A row that was read by its own columns, with the agreed ones: what can't be told is NULL, and it waits."""
@@ -129,7 +131,7 @@ class HeldChanges(TypedChanges):
         at = f"struct({', '.join(f'both_images.{each}' for each in POSITION)})"
         waits = f"both_images.op <> 'delete' AND both_images.image.{self._waits} IS NOT NULL"
         again = enumerate(self._held.again)
-        rounds = " ".join(f"WHEN {_is_before(each, 'both_images.')} THEN {number}" for number, each in again)
+        rounds = " ".join(f"WHEN {is_before(each, 'both_images.')} THEN {number}" for number, each in again)
         listed = [f"{typed(each)} AS {quoted(each.name)}" for each in self._columns]
         listed += [
             f"{self._is_misfit()} AS {self._misfit}",
@@ -140,7 +142,7 @@ class HeldChanges(TypedChanges):
         others = "true" if self._quarantines else self._fails_for_misfits()
         no_key = " OR ".join(f"{typed(each)} IS NULL" for each in self._columns if each.in_key)
         kept = (
-            f"CASE WHEN {_is_before(self._held.since, 'both_images.')} THEN {others}"
+            f"CASE WHEN {is_before(self._held.since, 'both_images.')} THEN {others}"
             # No row that is shown has a key that can't be told.
             f" WHEN {no_key} THEN false WHEN {waits} THEN true ELSE {others} END"
         )
@@ -186,15 +188,6 @@ def _sent(columns: list[CapturedColumn], later: LaterColumns | None) -> Iterator
         now: CapturedColumn | Column | None = each if later is None else later.columns[each.name]
         if now is not None:
             yield now.name, json_type(now.type)
-
-
-def _is_before(position: Position, at: str = "") -> str:
-    """Whether a row is before a position. `at`: what stands before the columns of its own."""
-    epoch, commit, ordinal = (f"{at}{each}" for each in POSITION)
-    return (
-        f"({epoch} < {position.epoch} OR {epoch} = {position.epoch} AND ({commit} < {position.commit_lsn}"
-        f" OR {commit} = {position.commit_lsn} AND {ordinal} < {position.ordinal}))"
-    )
 
 
 def _after(position: Position) -> Position:

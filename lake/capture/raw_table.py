@@ -47,11 +47,14 @@ DECISIONS: Final = "capture.schema-changes.decided"
 AMENDMENTS: Final = "capture.schema-changes.amended"
 """The table's property that says what somebody has said of changes of the source's tables."""
 
+ORDERS: Final = "capture.read-again"
+"""The table's property: when each of the source's tables was last to be read again, in milliseconds since 1970."""
+
 COLUMNS: Final = (
     (
         "op",
         "string",
-        "insert, update, delete, truncate, read (by a snapshot), schema, statement, incomplete, complete or hold",
+        "insert, update, delete, truncate, read (by a snapshot), schema, statement, incomplete, complete, stale, hold",
     ),
     ("before", "string", "the row before, or its key alone, as JSON"),
     ("after", "string", "the row after, as JSON; of schema the columns, of statement its text"),

@@ -15,6 +15,7 @@ from lake.capture.raw_table import Batch, RawTable, Row
 from lake.capture.rereads import ordered
 from lake.capture.results import Result
 from lake.capture.retries import Retries, passes
+from lake.capture.schema_changes.model import OfUntouched, re_read
 from lake.capture.schemas import READ_AGAIN
 from lake.capture.state import CaptureState, DatabaseState, TableProgress
 from lake.protocol.clock import now_ms
@@ -44,11 +45,13 @@ class DatabaseOptions(CaptureOptions):
     """Options for databases, whose tables are read in chunks.
 
     `chunk_rows`: rows of the first chunk of each table. `alarm_bytes`: log of the source that isn't captured; more than
-    this is logged as a warning.
+    this is logged as a warning. `untouched`: what becomes of rows that change without the log, where the source can be
+    asked; as of Policy.of_untouched.
     """
 
     chunk_rows: int = 5_000
     alarm_bytes: int = 1 << 30
+    untouched: OfUntouched = re_read
 
 
 OptionsT = TypeVar("OptionsT", bound=CaptureOptions)

@@ -33,8 +33,9 @@ class DescribedColumn:
     `type`: Spark's. `source_type`: as the source writes it. `in_key`: part of the key that identifies rows. `large`:
     updates may leave its value out. `values_of`: names the type for comparison, where two types of the source hold the
     same values; by default `source_type`. `number`: the source's own for the column, which no other of the table ever
-    gets; `table`: the source's own for the table, which one that is made again doesn't get. None if they aren't known.
-    They aren't compared.
+    gets; `table`: the source's own for the table, which one that is made again doesn't get. `fill`: an object with the
+    value that rows have which were written before the column came, as JSON. None if they aren't known. They aren't
+    compared.
     """
 
     name: str
@@ -45,6 +46,7 @@ class DescribedColumn:
     values_of: str | None = None
     number: int | None = None
     table: int | None = None
+    fill: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
                 "form": forms[-1],
                 **({} if each.number is None else {"number": each.number}),
                 **({} if each.table is None else {"table": each.table}),
+                **({} if each.fill is None else {"fill": each.fill}),
             }
         )
     return Schema(json.dumps(described, ensure_ascii=False), tuple(forms))
@@ -108,11 +111,11 @@ def _form(before: str, compared: str) -> str:
     return hashlib.sha256(f"{before} {compared}".encode()).hexdigest()[:16]
 
 
-def text_of_statement(text: str, renamed: Mapping[str, str] | None = None, **more: object) -> str:
+def text_of_statement(text: str, renamed: Mapping[str, str | None] | None = None, **more: object) -> str:
     """The text of a `statement` row: what the source ran that changed a table's definition.
 
-    `renamed`: columns that got another name, by the one before; None if the text wasn't looked at. `more`: what else
-    the source says of it.
+    `renamed`: columns that got another name, by the one before, with None for those that were dropped; None if the text
+    wasn't looked at. `more`: what else the source says of it.
     """
     kept = text[:MAX_STATEMENT]
     found = {"statement": kept, **({} if renamed is None else {"renamed": dict(renamed)}), **more}

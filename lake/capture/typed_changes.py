@@ -1,9 +1,11 @@
 """Writes the queries by which the rows of a raw table become the typed changes of a source's table."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from lake.capture.schema_changes.flow import Fill
+from lake.capture.schema_changes.model import Position
 from lake.tables.lake import LakeTable
 
 POSITION = ("epoch", "commit_lsn", "ordinal")
@@ -39,14 +41,17 @@ class TypedChanges:
         table: str,
         columns: list[CapturedColumn],
         key: list[str],
+        fills: Sequence[Fill],
         *,
         quarantines: bool,
         is_printed: bool = True,
     ) -> None:
+        """`fills`: what columns have in rows that were written before they came."""
         self._lake = lake
         self._table = table
         self._columns = columns
         self._key = key
+        self._fills = fills
         self._quarantines = quarantines
         self._is_printed = is_printed
         self._left_out = free(columns, "left_out")
@@ -139,9 +144,18 @@ class TypedChanges:
         return (
             f"images AS (\n"
             f"  SELECT source_table, op, from_json(before, {schema}) AS old,"
-            f" from_json(after, {schema}) AS new, unchanged AS {self._left_out}, {', '.join(POSITION)}{raw}\n"
+            f" from_json({self._after()}, {schema}) AS new, unchanged AS {self._left_out}, {', '.join(POSITION)}{raw}\n"
             f"  FROM {self._lake.name} WHERE {of_table} AND op IN ('read', 'insert', 'update', 'delete')\n"
         )
+
+    def _after(self) -> str:
+        """The text of a row after a change, with what columns have in it that came later."""
+        text = "after"
+        for each in self._fills:
+            # No row before the column came has it.
+            filled = f"concat({sql_text(each.json[:-1])}, ', ', substring({text}, 2))"
+            text = f"CASE WHEN after IS NOT NULL AND {is_before(each.before)} THEN {filled} ELSE {text} END"
+        return text
 
     def _schema(self, columns: Iterable[tuple[str, str]]) -> str:
         """The arguments of from_json for a row of some columns, with their types."""
@@ -288,6 +302,15 @@ class TypedChanges:
     def _sent_as(self, name: str) -> str:
         """The name of a column in a row's list of those that an update left out."""
         return sql_text(name)
+
+
+def is_before(position: Position, at: str = "") -> str:
+    """Whether a row is before a position. `at`: what stands before the columns of its own."""
+    epoch, commit, ordinal = (f"{at}{each}" for each in POSITION)
+    return (
+        f"({epoch} < {position.epoch} OR {epoch} = {position.epoch} AND ({commit} < {position.commit_lsn}"
+        f" OR {commit} = {position.commit_lsn} AND {ordinal} < {position.ordinal}))"
+    )
 
 
 def has_form(form: str) -> str:

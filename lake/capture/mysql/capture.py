@@ -24,6 +24,7 @@ from lake.capture.mysql.statements import Altered, Emptied, Gone, Linked, Stated
 from lake.capture.mysql.values import Column, RowEncoder
 from lake.capture.raw_table import Row
 from lake.capture.runner import DatabaseOptions, DatabaseSession, Runner
+from lake.capture.schema_changes.model import Kind, Untouched
 from lake.capture.schemas import (
     EMPTIED,
     INCOMPLETE,
@@ -181,7 +182,11 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
                 self._empty(table)
             case Gone(tables):
                 self._drop(tables)
-            case Altered(tables):
+            case Altered(tables, of_partitions):
+                noted = {each for each in tables if of_partitions and self._is_noted(each)}
+                for each in sorted(noted):
+                    self._emit(each, "stale", None, "its partitions changed")
+                tables = tuple(each for each in tables if each not in noted)
                 self._read_again(tables, "a statement may have changed its columns, or rows that aren't in the log")
             case Widened(table):
                 self._widen(table)
@@ -240,6 +245,15 @@ class _Session(DatabaseSession[MysqlOptions, MysqlState]):
         for each in sorted(self._touched):
             self._emit(each, "statement", None, text_of_statement(stated.text, stated.renamed.get(each, {})))
         self._touched.clear()
+
+    def _is_noted(self, name: str) -> bool:
+        """Whether a table isn't read again whose partitions changed, but listed."""
+        progress = self.state.tables.get(name)
+        if progress is None or name in self.state.dropped or self._is_seen(progress):
+            return False
+        if progress.phase is not Phase.DONE or progress.is_open:
+            return False
+        return self._options.untouched(name, Kind.PARTITIONS) is Untouched.NOTE
 
     def _widen(self, name: str) -> None:
         """Notes that the next row may have more columns. Those that it had stay known: a change of them that isn't in

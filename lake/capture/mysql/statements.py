@@ -30,9 +30,13 @@ class Gone:
 
 @dataclass(frozen=True)
 class Altered:
-    """Rows or columns of these tables may be others now. Most of the names are no tables' at all."""
+    """Rows or columns of these tables may be others now. Most of the names are no tables' at all.
+
+    `of_partitions`: rows came or went with partitions, and all else stayed.
+    """
 
     tables: tuple[str, ...]
+    of_partitions: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Stated:
     """The text of a statement, whose effects precede it. `renamed`: as of `renamed_columns`."""
 
     text: str
-    renamed: Mapping[str, Mapping[str, str]]
+    renamed: Mapping[str, Mapping[str, str | None]]
 
 
 Effect: TypeAlias = Emptied | Gone | Altered | Widened | Written | Linked | Unlinked
@@ -94,8 +98,9 @@ def effects_of(text: str, schema: str, sql_mode: int = 0) -> list[Effect]:
     return list(found)
 
 
-def renamed_columns(text: str, schema: str, sql_mode: int = 0) -> dict[str, dict[str, str]]:
-    """The columns to which an ALTER TABLE gives other names, by the table and by their names before.
+def renamed_columns(text: str, schema: str, sql_mode: int = 0) -> dict[str, dict[str, str | None]]:
+    """The columns to which an ALTER TABLE gives other names, by the table and by their names before; None for those
+    that it drops.
 
     Empty for all other statements.
     """
@@ -217,6 +222,9 @@ _TABLE_OPTIONS = frozenset(
         *("STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES"),
     }
 )
+_MOVES = frozenset({"EXCHANGE", "DROP", "TRUNCATE"})
+"""What is done to partitions with their rows."""
+
 _TYPES = frozenset(
     {
         *("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT", "BOOL", "BOOLEAN", "DECIMAL", "NUMERIC"),
@@ -302,9 +310,10 @@ class _Statement:
             elif _adds_column(words, clause):
                 yield Widened(table)
             elif ignores or not _keeps_rows(words, clause):
-                yield Altered(self._names())
+                is_moved = words[1:2] == ["PARTITION"] and words[0] in _MOVES
+                yield Altered(self._names(), of_partitions=is_moved and not ignores)
 
-    def renamed(self) -> dict[str, dict[str, str]]:
+    def renamed(self) -> dict[str, dict[str, str | None]]:
         """As of `renamed_columns`."""
         words = [each.word for each in self._tokens]
         if words[:1] != ["ALTER"] or "TABLE" not in words[:4]:
@@ -390,9 +399,11 @@ def _adds_column(words: list[str], clause: list[_Token]) -> bool:
     return _PLAIN_COLUMN.fullmatch(text) is not None
 
 
-def _renamed_in(clause: list[_Token]) -> tuple[str, str] | None:
-    """The names of a column before and after a clause of ALTER TABLE that gives it another one."""
+def _renamed_in(clause: list[_Token]) -> tuple[str, str | None] | None:
+    """The names of a column before and after a clause of ALTER TABLE that gives it another one, or drops it."""
     words = [each.word for each in clause]
+    if words[:1] == ["DROP"]:
+        return _dropped_in(clause, words)
     if words[:2] == ["RENAME", "COLUMN"]:
         rest, between = clause[2:], 1
     elif words[:1] == ["CHANGE"]:
@@ -404,6 +415,22 @@ def _renamed_in(clause: list[_Token]) -> tuple[str, str] | None:
     names = [each.text for each in (rest[:1] + rest[1 + between : 2 + between]) if each.is_name]
     return (names[0], names[1]) if len(names) == 2 and names[0] != names[1] else None
 
+
+def _dropped_in(clause: list[_Token], words: list[str]) -> tuple[str, None] | None:
+    """As of `_renamed_in`, of a clause that drops something."""
+    if words[1:2] == ["COLUMN"]:
+        rest = clause[2:]
+    elif words[1:2] and words[1] in _DROPPED:
+        return None
+    else:
+        rest = clause[1:]
+    if [each.word for each in rest[:2]] == ["IF", "EXISTS"]:
+        rest = rest[2:]
+    return (rest[0].text, None) if rest and rest[0].is_name else None
+
+
+_DROPPED = frozenset({"INDEX", "KEY", "PRIMARY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION", "SYSTEM", "PERIOD"})
+"""What a clause drops that has one of these words behind DROP, rather than a column."""
 
 _PLAIN_COLUMN = re.compile(
     r"(?:UNSIGNED|SIGNED|ZEROFILL|DEFAULT NULL|NULL|COMMENT ''|(?:CHARSET|CHARACTER SET|COLLATE) (?:\w+|'')| )*"

@@ -52,6 +52,7 @@ class _Session(DatabaseSession[Options, State]):
         self._looked = 0.0
         self._acknowledged = 0
         self._end_mark: str | None = None
+        self._has_looked_again = False
         self._idle_mark: str | None = None
         try:
             oid = self._source.check(options.publication)
@@ -61,7 +62,10 @@ class _Session(DatabaseSession[Options, State]):
             self.close()
             raise
         self._written = self.state.copy()
-        self._changes = Changes(self.state, self._add, self._found, lambda columns: self._source.type_names([*columns]))
+        type_names = self._source.type_names
+        self._changes = Changes(
+            self.state, self._add, self._found, lambda columns: type_names([*columns]), options.untouched
+        )
         self._changes.token = self._source.token()
         self._snapshots = Snapshots(
             self._source,
@@ -187,8 +191,12 @@ class _Session(DatabaseSession[Options, State]):
             if self._snapshots.land(commitment):
                 self._capture.pause("chunk")
             if self._end_mark in commitment.marks:
-                # What a snapshot has missed meanwhile is read first.
-                self._end_mark = "" if self.state.is_snapshot_done else None
+                # What a snapshot has missed meanwhile is read first, and what no row of the log has told.
+                if not self._has_looked_again:
+                    self._has_looked_again = True
+                    self._snapshots.find_tables()
+                is_done = self.state.is_snapshot_done and not self._snapshots.is_pending
+                self._end_mark = "" if is_done else None
             if self._idle_mark in commitment.marks:
                 self._idle_mark = None
                 self._commit(even_without_rows=True)

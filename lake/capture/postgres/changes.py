@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lake.capture.errors import CaptureError
-from lake.capture.postgres.layouts import CatalogTable
+from lake.capture.postgres.layouts import CatalogTable, Unlogged
 from lake.capture.postgres.pgoutput import (
     UNCHANGED,
     Begin,
@@ -26,6 +26,7 @@ from lake.capture.postgres.source import MESSAGE_PREFIX, SourceTable
 from lake.capture.postgres.state import State
 from lake.capture.postgres.values import RowEncoder, lake_type, may_be_unchanged, values_of
 from lake.capture.raw_table import Row
+from lake.capture.schema_changes.model import Kind, OfUntouched, Untouched, re_read
 from lake.capture.schemas import (
     EMPTIED,
     INCOMPLETE,
@@ -97,14 +98,17 @@ class Changes:
         add: Add,
         found: Callable[[int], SourceTable | None],
         type_names: Callable[[Iterable[Column]], list[str]],
+        untouched: OfUntouched = re_read,
     ) -> None:
-        """`found`: a table as it is now in the source, by its oid. `state` is changed as the rows are added."""
+        """`found`: a table as it is now in the source, by its oid. `state` is changed as the rows are added.
+        `untouched`: as of Policy.of_untouched."""
         self.token: int | None = None
         """What messages of the source's event trigger bear; None if there is none."""
         self.state = state
         self.add = add
         self._found = found
         self._type_names = type_names
+        self._untouched = untouched
         self._tables: dict[int, TableLog] = {}
         self._open: Transaction | None = None
         self._is_new = False
@@ -294,12 +298,17 @@ class Changes:
         if not self._is_new or (known is not None and transaction.begin.commit_lsn < known.start_lsn):
             return
         schema = self.describe(relation.oid, relation.columns, log.key_columns, log.catalog)
-        if known is None or known.oid != relation.oid or self._has_changed_since(known, schema, found):
+        is_known = known is not None and known.oid == relation.oid
+        fills = self._fills(known, schema, relation.columns, found) if known is not None and is_known else {}
+        if known is None or not is_known or fills is None or self._has_changed_since(known, schema, found):
             phase = Phase.CHUNKS if log.key_columns else Phase.WHOLE  # without a key there is nothing to read chunks by
             self._ordinal = self.begin_again(
                 log.name, TableProgress(relation.oid, phase), transaction.begin, self._ordinal
             )
+            fills = {}
         if self.state.tables[log.name].shape != schema.form:
+            if fills:
+                schema = self.describe(relation.oid, relation.columns, log.key_columns, log.catalog, fills)
             self._write_schema(log, schema)
 
     def _has_changed_since(self, known: TableProgress, schema: Schema, found: SourceTable | None) -> bool:
@@ -308,7 +317,44 @@ class Changes:
             return True
         if found is None or known.layout is None:
             return False
-        return found.catalog.change_since(known.layout, may_be_emptied=True) is not None
+        change = found.catalog.change_since(known.layout, may_be_emptied=True)
+        return change is not None and self.of_untouched(known, change, found) is Untouched.RE_READ
+
+    def of_untouched(self, known: TableProgress, change: Unlogged, found: SourceTable) -> Untouched:
+        """What becomes of rows that a change has changed without the log. `found`: the table as the catalog has it."""
+        if change.kind is None or known.phase is not Phase.DONE:
+            return Untouched.RE_READ
+        chosen = self._untouched(found.name, change.kind)
+        if chosen is Untouched.FILL and known.layout is not None:
+            added = found.catalog.columns[known.layout.count :]
+            if any(each.is_filled and each.missing is None for each in added):
+                return Untouched.RE_READ
+        return chosen
+
+    def _fills(
+        self, known: TableProgress, schema: Schema, columns: Sequence[Column], found: SourceTable | None
+    ) -> dict[str, str] | None:
+        """What rows have by now that were written before the latest columns of a table came: objects as JSON, by these
+        columns. Empty where nobody wants that; None if it isn't known for certain."""
+        if found is None or known.layout is None or known.shape not in schema.forms:
+            return {}
+        change = found.catalog.change_since(known.layout, may_be_emptied=True)
+        if change is None or change.kind is not Kind.ADD_FILLED:
+            return {}
+        if self.of_untouched(known, change, found) is not Untouched.FILL:
+            return {}
+        there = found.catalog.columns[: len(columns)]
+        if [(each.name, each.type_oid, each.modifier) for each in there] != [
+            (each.name, each.type_oid, each.modifier) for each in columns
+        ]:
+            return None  # the catalog is ahead of the log, and may have others by these names
+        fresh = zip(there, columns, strict=True)
+        count = schema.forms.index(known.shape) + 1
+        return {
+            column.name: RowEncoder([column]).encode([stored.missing])
+            for stored, column in [*fresh][count:]
+            if stored.missing is not None
+        }
 
     def begin_again(self, name: str, progress: TableProgress, begin: Begin, ordinal: int) -> int:
         """Lets the rows of a table be read from the start. What the raw table has counts until that is done.
@@ -329,9 +375,17 @@ class Changes:
         return ordinal + 1
 
     def describe(
-        self, oid: int, columns: Iterable[Column], key: tuple[str, ...], catalog: CatalogTable | None
+        self,
+        oid: int,
+        columns: Iterable[Column],
+        key: tuple[str, ...],
+        catalog: CatalogTable | None,
+        fills: Mapping[str, str] | None = None,
     ) -> Schema:
-        """The schema of a table. Its columns' numbers are those of the catalog, if that has the same columns by now."""
+        """The schema of a table. Its columns' numbers are those of the catalog, if that has the same columns by now.
+
+        `fills`: objects with the values that columns have in older rows, as JSON, by the columns' names.
+        """
         columns = list(columns)
         numbers = {each.name: each.number for each in catalog.columns} if catalog is not None else {}
         if [*numbers] != [each.name for each in columns]:
@@ -346,6 +400,7 @@ class Changes:
                 values_of(each, name),
                 numbers.get(each.name),
                 oid,
+                (fills or {}).get(each.name),
             )
             for each, name in zip(columns, self._type_names(columns), strict=True)
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from lake.capture.postgres.values import TEXTS
+from lake.capture.schema_changes.model import Kind
 
 
 class StoredColumn(NamedTuple):
@@ -19,6 +20,7 @@ class StoredColumn(NamedTuple):
 
     `attributes`: of a composite type. `version`: the transaction that last changed the column's definition.
     `is_filled`: older rows have a value that isn't stored with them, the default that the column was added with.
+    `missing`: that value as Postgres writes it; None if there is none, or if partitions may have others.
     """
 
     number: int
@@ -28,6 +30,15 @@ class StoredColumn(NamedTuple):
     attributes: str
     version: str
     is_filled: bool
+    missing: str | None = None
+
+
+class Unlogged(NamedTuple):
+    """A change of which the log doesn't bring all rows. `why`: what it is, in words. `kind`: what all of it is, if rows
+    alone have changed, or older rows have a column more; None for anything else."""
+
+    why: str
+    kind: Kind | None = None
 
 
 class StoredPart(NamedTuple):
@@ -48,6 +59,7 @@ class Layout:
     `count`: of its columns. `columns`, `versions` and `labels` are fingerprints: of the columns, of when these were
     last defined, of the labels of enums, of which there are `label_count`. `key`: names the constraint that identifies
     rows. `parts`: fingerprints of the table, or of its partitions; None if the table was emptied since they were read.
+    `last`: the highest number that a column had by then.
     """
 
     count: int
@@ -57,6 +69,7 @@ class Layout:
     label_count: int
     labels: str
     parts: tuple[str, ...] | None
+    last: int
 
     def emptied(self) -> "Layout":
         """The layout after a truncation that the log has brought."""
@@ -64,10 +77,18 @@ class Layout:
 
     @classmethod
     def parse(cls, sent: Mapping[str, Any] | None) -> "Layout | None":
-        """From the JSON object of `dataclasses.asdict`."""
+        """From the JSON object of `sent`."""
         if sent is None:
             return None
-        return cls(**{**sent, "parts": None if sent["parts"] is None else tuple(sent["parts"])})
+        parts = None if sent["parts"] is None else tuple(sent["parts"])
+        return cls(**{"last": sent["count"], **sent, "parts": parts})
+
+    @staticmethod
+    def sent(fields: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """The fields of a layout as they are kept, so that earlier versions can read those of most tables."""
+        if fields is None or fields["last"] != fields["count"]:
+            return fields
+        return {name: value for name, value in fields.items() if name != "last"}
 
 
 @dataclass(frozen=True)
@@ -76,7 +97,7 @@ class CatalogTable:
 
     `labels`: oid and text of each label of its columns' enums, by oid. `is_root`: changes of its partitions come as its
     own. `is_named`: the publication names it, so that Postgres refuses to make it UNLOGGED, whose changes aren't in the
-    log.
+    log. `last`: the highest number that a column of it has had; `dropped`: that of one that is dropped, 0 for none.
     """
 
     columns: Sequence[StoredColumn]
@@ -85,6 +106,8 @@ class CatalogTable:
     parts: Sequence[StoredPart]
     is_root: bool
     is_named: bool
+    last: int
+    dropped: int
 
     def layout(self) -> Layout:
         """What is kept of it."""
@@ -96,38 +119,42 @@ class CatalogTable:
             len(self.labels),
             _fingerprint(self.labels),
             tuple(sorted(map(_part, self.parts))),
+            self.last,
         )
 
-    def change_since(self, known: Layout, *, may_be_emptied: bool = False) -> str | None:
-        """What has changed of which the log doesn't bring all rows, in words; None if nothing.
+    def change_since(self, known: Layout, *, may_be_emptied: bool = False) -> Unlogged | None:
+        """What has changed of which the log doesn't bring all rows; None if nothing.
 
         Rows that were read by `known`, and changes of the log since, are the table's rows then. `may_be_emptied`: the
         log may not have brought a truncation yet that the catalog shows.
         """
         before, added = self.columns[: known.count], self.columns[known.count :]
-        if self.key != known.key:
-            return "its key changed"
-        if len(before) < known.count or _columns(before) != known.columns:
-            return "its columns changed"
-        if _fingerprint(self.labels[: known.label_count]) != known.labels:
-            return "labels of an enum changed"
-        if any(each.is_filled for each in added):
-            return "a column was added with a default"
-        if known.parts is None:
-            return "a column was added" if added else None
         parts = {_part(each): each for each in self.parts}
-        if parts.keys() == set(known.parts):
+        are_same = known.parts is not None and parts.keys() == set(known.parts)
+        if self.key != known.key:
+            return Unlogged("its key changed")
+        if len(before) < known.count or _columns(before) != known.columns:
+            return Unlogged("its columns changed")
+        if _fingerprint(self.labels[: known.label_count]) != known.labels:
+            return Unlogged("labels of an enum changed", Kind.LABELS if are_same and not added else None)
+        if added and self.dropped > known.last:
+            return Unlogged("columns were added and dropped")  # those that are there now may have the others' names
+        if any(each.is_filled for each in added):
+            return Unlogged("a column was added with a default", Kind.ADD_FILLED if are_same else None)
+        if known.parts is None:
+            return Unlogged("a column was added") if added else None
+        if are_same:
             return None
         if self.is_root:
             came = [each for name, each in parts.items() if name not in known.parts]
             if may_be_emptied:
                 return None
             if set(known.parts) - parts.keys() or not all(each.is_made_there for each in came):
-                return "its partitions changed"
+                return Unlogged("its partitions changed", Kind.PARTITIONS if not added else None)
             return None
         # VACUUM FULL, CLUSTER and the like write the same rows into another file, and change no column.
         if added or _versions(before) != known.versions or not (self.is_named or may_be_emptied):
-            return "its rows were written anew"
+            return Unlogged("its rows were written anew", Kind.ROWS if not added else None)
         return None
 
 
@@ -140,6 +167,8 @@ def catalog_table(sent: Mapping[str, Any], key: str | None, *, is_named: bool) -
         [StoredPart(*each) for each in sent["parts"]],
         sent["root"],
         is_named,
+        sent["last"],
+        sent["dropped"],
     )
 
 

@@ -18,11 +18,13 @@ from lake.capture import metrics
 from lake.capture.alarms import note_trouble
 from lake.capture.chunks import ChunkLimits
 from lake.capture.postgres.changes import Add, Changes, Commitment, Key
-from lake.capture.postgres.pgoutput import Begin
+from lake.capture.postgres.layouts import Unlogged
+from lake.capture.postgres.pgoutput import Begin, Column
 from lake.capture.postgres.source import Chunk, Source, SourceTable, TableChanged, UnreadableTable, said
 from lake.capture.postgres.state import State
 from lake.capture.postgres.values import RowEncoder
-from lake.capture.schemas import READ_AGAIN
+from lake.capture.schema_changes.model import Untouched
+from lake.capture.schemas import READ_AGAIN, Schema
 from lake.capture.state import Phase, TableProgress
 from lake.protocol.clock import now_ms
 
@@ -95,6 +97,7 @@ class Snapshots:
         self._others: dict[str, SourceTable] = {}
         self._orders: dict[str, int] = {}
         self._tried: set[str] = set()  # tables that couldn't be read since the last look
+        self._forms: dict[str, tuple[tuple[Column, ...], Schema]] = {}
         state.troubles.clear()
 
     @property
@@ -108,12 +111,16 @@ class Snapshots:
         found = self._source.tables(self._state.publication)
         for each in found:
             known = self._state.tables.get(each.name)
-            if known is not None and (why := _why_another(known, each)) is not None:
-                logger.info("%s is read again: %s", each.name, why)
+            change = None if known is None else self._change_of(known, each)
+            how = None if known is None or change is None else self._changes.of_untouched(known, change, each)
+            if change is not None and how is not Untouched.FILL:  # that waits for a row that has the column
+                logger.info("%s %s: %s", each.name, "is read again" if how is Untouched.RE_READ else how, change.why)
                 self._others[each.name] = each
             elif known is not None:
                 has_rows = known.layout is not None or known.phase is Phase.DONE
                 layout = each.catalog.layout() if has_rows else None
+                if known.shape and self._form(each).form != known.shape:
+                    layout = known.layout  # no row has brought the new columns yet: others may come by their names
                 self._state.advance(each.name, membership=each.membership, layout=layout)
             else:
                 self._state.tables[each.name] = progress_of(each)
@@ -141,12 +148,32 @@ class Snapshots:
             found = {each.name: each for each in self._source.tables(self._state.publication)}
             self._others |= {each: found[each] for each in orders if each in found}
 
-    def _why_again(self, name: str, found: SourceTable) -> str | None:
-        """Why a table is read from the start; None if it isn't to be."""
+    def _why_again(self, name: str, found: SourceTable) -> Unlogged | None:
+        """Why a table is read from the start, or rows of it may be stale; None if neither."""
         known = self._state.tables.get(name)
         if known is None:
             return None
-        return "somebody has asked for it" if name in self._orders else _why_another(known, found)
+        return Unlogged("somebody has asked for it") if name in self._orders else self._change_of(known, found)
+
+    def _change_of(self, known: TableProgress, found: SourceTable) -> Unlogged | None:
+        """Why a table isn't the one that was read, or changes of it may be missing; None if it is."""
+        if known.oid != found.oid:
+            return Unlogged("it was made again")
+        if known.membership not in (0, found.membership):
+            return Unlogged("the publication left it out for a time")
+        change = None if known.layout is None else found.catalog.change_since(known.layout)
+        is_read = known.shape and known.phase is Phase.DONE and (change is None or change.kind is not None)
+        if is_read and not self._form(found).continues(known.shape):
+            return Unlogged("its columns changed, and no row has come since")
+        return change
+
+    def _form(self, table: SourceTable) -> Schema:
+        """The schema of a table as the catalog has it. The names of its types are looked up once."""
+        known = self._forms.get(table.name)
+        if known is None or known[0] != table.columns:
+            schema = self._changes.describe(table.oid, table.columns, table.key, table.catalog)
+            known = self._forms[table.name] = table.columns, schema
+        return known[1]
 
     def advance(self) -> None:
         """Reads the next chunk, unless one is pending or nothing is left to read. Raises psycopg2.Error."""
@@ -288,13 +315,22 @@ class Snapshots:
 
     def _replace(self, pending: _Another, commitment: Commitment) -> bool:
         progress = self._state.tables.get(pending.name)
-        is_same = progress is not None and progress.oid == pending.known
-        if not is_same or self._why_again(pending.name, pending.found) is None:
+        change = self._why_again(pending.name, pending.found)
+        if progress is None or progress.oid != pending.known or change is None:
             return False  # the log has said so before the mark
         if (at := self._orders.pop(pending.name, None)) is not None:
             self._state.orders[pending.name] = at
+        elif self._changes.of_untouched(progress, change, pending.found) is Untouched.NOTE:
+            self._note(pending.found, change, commitment)
+            return True
         self._begin_again(pending.found, commitment)
         return True
+
+    def _note(self, table: SourceTable, change: Unlogged, commitment: Commitment) -> None:
+        """Writes down that rows may be stale, instead of reading them again."""
+        begin = commitment.begin
+        self._add(table.name, self._changes.row(begin, commitment.ordinal + 1, "stale", None, change.why))
+        self._state.advance(table.name, layout=table.catalog.layout())
 
     def _begin_again(self, table: SourceTable, commitment: Commitment) -> None:
         metrics.REREADS.inc()
@@ -357,15 +393,6 @@ class Snapshots:
 
 def _mark() -> str:
     return uuid.uuid4().hex
-
-
-def _why_another(known: TableProgress, found: SourceTable) -> str | None:
-    """Why a table isn't the one that was read, or changes of it may be missing; None if it is."""
-    if known.oid != found.oid:
-        return "it was made again"
-    if known.membership not in (0, found.membership):
-        return "the publication left it out for a time"
-    return None if known.layout is None else found.catalog.change_since(known.layout)
 
 
 def progress_of(table: SourceTable) -> TableProgress:

@@ -51,8 +51,8 @@ WITH published AS (
     FROM published p CROSS JOIN pg_partition_tree(p.oid) t LEFT JOIN pg_inherits h ON h.inhrelid = t.relid
    WHERE p.relkind = 'p'
 ), filled AS (
-  SELECT DISTINCT parts.root, a.attname
-    FROM parts JOIN pg_attribute a ON a.attrelid = parts.part WHERE a.atthasmissing
+  SELECT parts.root, a.attname, min((a.attmissingval::text::text[])[1]) AS missing
+    FROM parts JOIN pg_attribute a ON a.attrelid = parts.part WHERE a.atthasmissing GROUP BY parts.root, a.attname
 ), columns AS (
   SELECT p.oid, a.atttypid,
          json_build_array(
@@ -60,7 +60,8 @@ WITH published AS (
            (SELECT coalesce(string_agg(format('%%I %%s', of_type.attname, of_type.atttypid), ',' ORDER BY attnum), '')
               FROM pg_type c JOIN pg_attribute of_type ON of_type.attrelid = c.typrelid
              WHERE c.oid IN (t.oid, t.typelem, t.typbasetype) AND of_type.attnum > 0 AND NOT of_type.attisdropped),
-           a.xmin::text, filled.root IS NOT NULL) AS described, a.attnum
+           a.xmin::text, filled.root IS NOT NULL,
+           CASE WHEN p.relkind <> 'p' THEN filled.missing END) AS described, a.attnum
     FROM published p JOIN pg_attribute a ON a.attrelid = p.oid AND a.attname = ANY (p.attnames)
     JOIN pg_type t ON t.oid = a.atttypid
     LEFT JOIN filled ON filled.root = p.oid AND filled.attname = a.attname
@@ -101,7 +102,10 @@ SELECT p.schemaname, p.tablename, p.oid, p.relreplident, p.rowfilter,
            WHERE s.pnpubid = p.publication AND s.pnnspid = p.namespace), 0),
        EXISTS (SELECT 1 FROM pg_publication_rel r WHERE r.prpubid = p.publication AND r.prrelid = p.oid),
        json_build_object('root', p.relkind = 'p', 'columns', listed.columns, 'labels', labels.labels,
-                         'parts', stored.parts, 'unlogged', stored.unlogged)
+                         'parts', stored.parts, 'unlogged', stored.unlogged,
+                         'last', (SELECT relnatts FROM pg_class WHERE pg_class.oid = p.oid),
+                         'dropped', (SELECT coalesce(max(attnum), 0) FROM pg_attribute
+                                      WHERE attrelid = p.oid AND attisdropped))
   FROM published p JOIN stored ON stored.oid = p.oid
   LEFT JOIN listed ON listed.oid = p.oid LEFT JOIN labels ON labels.oid = p.oid LEFT JOIN keys ON keys.oid = p.oid
  ORDER BY 1, 2

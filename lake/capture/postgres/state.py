@@ -4,6 +4,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from lake.capture.postgres.layouts import Layout
 from lake.capture.state import DatabaseState, Phase, TableProgress
 
 
@@ -57,7 +58,9 @@ class State(DatabaseState):
 
     def sent(self) -> dict[str, Any]:
         rereads = {name: sorted(keys) for name, keys in self.rereads.items() if keys}
-        return self.without_orders({**dataclasses.asdict(self), "rereads": rereads})
+        sent = dataclasses.asdict(self)
+        tables = {name: {**each, "layout": Layout.sent(each["layout"])} for name, each in sent["tables"].items()}
+        return self.without_orders({**sent, "tables": tables, "rereads": rereads})
 
     @classmethod
     def received(cls, sent: dict[str, Any]) -> Self:

@@ -12,12 +12,12 @@ from lake.capture.schema_changes.types import kind_of
 class Cause:
     """What is known of a change beside the columns.
 
-    `statements`: what the source ran, in order, each with the columns that it renames. `is_read_again`: the table's
-    rows are read again, so older rows may have other values. `tells_all`: `statements` say of each column that was
-    renamed.
+    `statements`: what the source ran, in order, each with the columns that it renames, or drops: None. `is_read_again`:
+    the table's rows are read again, so older rows may have other values. `tells_all`: `statements` say of each column
+    that was renamed.
     """
 
-    statements: Sequence[tuple[str, Mapping[str, str]]] = ()
+    statements: Sequence[tuple[str, Mapping[str, str | None]]] = ()
     is_read_again: bool = False
     tells_all: bool = False
 
@@ -25,7 +25,12 @@ class Cause:
 def differences(old: Sequence[Column], new: Sequence[Column], cause: Cause) -> list[Difference]:
     """What differs. Each column is in one difference at most, but for the key's and the order's."""
     pairs, has_numbers = _pairs(old, new, cause)
-    found = [each for before, after in pairs for each in _of_column(before, after, cause)]
+    places = [] if has_numbers or cause.tells_all else _moved([new.index(after) for _, after in pairs])
+    in_doubt = [pairs[place] for place in places]
+    found = [each for pair in pairs if pair not in in_doubt for each in _of_column(*pair, cause)]
+    for before, after in in_doubt:
+        said = f"{after.name} has another place among the columns: moved, or another column by its name"
+        found.append(Difference(Kind.UNCLEAR, said, before, after))
     kept_old, kept_new = {before.name for before, _ in pairs}, {after.name for _, after in pairs}
     gone = [each for each in old if each.name not in kept_old]
     added = [each for each in new if each.name not in kept_new]
@@ -43,7 +48,7 @@ def differences(old: Sequence[Column], new: Sequence[Column], cause: Cause) -> l
     else:
         found += [Difference(Kind.DROP, f"{each.name} was dropped", each) for each in gone]
         found += [_added(each, cause) for each in added]
-    found += _of_table(old, new, pairs)
+    found += [each for each in _of_table(old, new, pairs) if not in_doubt or each.kind is not Kind.MOVE]
     return found or [*_of_rows(cause)]
 
 
@@ -56,14 +61,27 @@ def _pairs(old: Sequence[Column], new: Sequence[Column], cause: Cause) -> tuple[
         by_number = {each.number: each for each in new}
         return [(each, by_number[each.number]) for each in old if each.number in by_number], True
     names = {each.name: each.name for each in old}
+    dropped: set[str] = set()
     for _, renamed in cause.statements:
         folded = {name.casefold(): to for name, to in renamed.items()}
-        names = {name: folded.get(now.casefold(), now) for name, now in names.items()}
+        now = {name: folded.get(before.casefold(), before) for name, before in names.items()}
+        names = {name: to for name, to in now.items() if to is not None}
+        dropped |= {name for name, to in folded.items() if to is None}
     by_name = {each.name.casefold(): each for each in new}
-    wanted = [now.casefold() for now in names.values()]
-    if len({*wanted}) < len(wanted) or not {now.casefold() for name, now in names.items() if name != now} <= {*by_name}:
-        names = {each.name: each.name for each in old}  # the statements aren't all there was
-    return [(each, by_name[now]) for each in old if (now := names[each.name].casefold()) in by_name], False
+    wanted = [to.casefold() for to in names.values()]
+    if len({*wanted}) < len(wanted) or not {to.casefold() for name, to in names.items() if name != to} <= {*by_name}:
+        # The statements aren't all there was.
+        names = {each.name: each.name for each in old if each.name.casefold() not in dropped}
+    return [(each, by_name[to]) for each in old if (to := names.get(each.name, "").casefold()) in by_name], False
+
+
+def _moved(places: Sequence[int]) -> list[int]:
+    """Those of some columns whose order among the others is another one, by where they are now."""
+    return [
+        number
+        for number, place in enumerate(places)
+        if any(each > place for each in places[:number]) or any(each < place for each in places[number + 1 :])
+    ]
 
 
 def _of_column(old: Column, new: Column, cause: Cause) -> Iterator[Difference]:
@@ -77,6 +95,9 @@ def _of_column(old: Column, new: Column, cause: Cause) -> Iterator[Difference]:
 
 
 def _added(column: Column, cause: Cause) -> Difference:
+    if column.fill is not None:
+        said = f"{column.name} {_type(column)} was added, with {column.fill} in older rows"
+        return Difference(Kind.ADD_FILLED, said, None, column)
     if cause.is_read_again:
         return Difference(Kind.ADD_FILLED, f"{column.name} {_type(column)} was added, with values", None, column)
     return Difference(Kind.ADD, f"{column.name} {_type(column)} was added", None, column)

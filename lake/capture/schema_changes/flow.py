@@ -7,7 +7,7 @@ by then: by the numbers of columns, or by its statements. Else it waits, and the
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from lake.capture.schema_changes.agreed import columns_without, decided
 from lake.capture.schema_changes.amendments import Amendment, How
@@ -21,6 +21,14 @@ _STANDS_STILL: Final = frozenset({Kind.KEY, Kind.RENAME_TABLE, Kind.UNKNOWN})
 
 _ENDS: Final = frozenset({Kind.DROP, Kind.REPLACE, Kind.TYPE, Kind.UNCLEAR})
 """Changes behind which their column can't be told."""
+
+
+class Fill(NamedTuple):
+    """The value of a column in rows before a position, which don't have it. `json`: an object with the column alone."""
+
+    column: str
+    json: str
+    before: Position
 
 
 @dataclass(frozen=True)
@@ -53,10 +61,12 @@ class Held:
 @dataclass(frozen=True)
 class Agreement:
     """The columns of a typed table. `text`: of the `schema` row that describes them; `without`: those of them that it
-    doesn't get. `held`: what flows on; None if no change but new columns is held."""
+    doesn't get. `fills`: what they have in older rows. `held`: what flows on; None if no change but new columns is
+    held."""
 
     text: str
     without: frozenset[str]
+    fills: tuple[Fill, ...] = ()
     held: Held | None = None
 
 
@@ -68,7 +78,7 @@ def agreement(history: History, policy: Policy) -> Agreement:
     eras = history.eras
     first = next((number for number, each in enumerate(eras) if number and _is_held(each.changes, policy)), None)
     if first is None:
-        return Agreement(eras[-1].text, columns_without(decided(history.changes, policy)))
+        return Agreement(eras[-1].text, columns_without(decided(history.changes, policy)), fills_of(eras))
     since = eras[first].begins
     if (opened := eras[first].open) is not None:  # typed tables still have what was before that
         since = opened
@@ -76,7 +86,13 @@ def agreement(history: History, policy: Policy) -> Agreement:
     without = columns_without(decided((change for each in eras[:first] for change in each.changes), policy))
     agreed = [each for each in eras[first - 1].columns if each.name not in without]
     later, until = _later(agreed, eras[first:], since, policy)
-    return Agreement(eras[first - 1].text, without, _held(later, until, since, eras[first:], history.known))
+    held = _held(later, until, since, eras[first:], history.known)
+    return Agreement(eras[first - 1].text, without, fills_of(eras[:first]), held)
+
+
+def fills_of(eras: Sequence[Era]) -> tuple[Fill, ...]:
+    """What columns have in rows that were written before they came."""
+    return tuple(Fill(each.name, each.fill, era.at) for era in eras for each in era.columns if each.fill is not None)
 
 
 def _is_held(changes: Sequence[SchemaChange], policy: Policy) -> bool:

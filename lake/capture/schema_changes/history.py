@@ -20,7 +20,7 @@ from lake.protocol.formats.partition_names import make_name
 from lake.tables.lake import LakeTable
 
 _OPS = ("schema", "statement", "truncate", "hold")
-_MARKS = ("incomplete", "complete")
+_MARKS = ("incomplete", "complete", "stale")
 _NEEDED = ("op", "after", "committed_at", "epoch", "commit_lsn", "ordinal")
 
 
@@ -86,6 +86,8 @@ def history_in(table: str, rows: Iterable[Mapping[str, Any]]) -> History:
             is_open = is_open or at
         elif op == "complete":
             is_open = None
+        if op == "complete" or (op == "truncate" and row["after"] is None):  # no row is from before that
+            changes = [each for each in changes if each.difference.kind is not Kind.STALE]
         found = [*walk.take(row)]
         changes += found
         if op == "schema":
@@ -140,7 +142,7 @@ class _History:
     def _forget(self) -> None:
         """Begins with what may lead to the next change."""
         self._begun: Mapping[str, Any] | None = None
-        self._statements: list[tuple[str, Mapping[str, str]]] = []
+        self._statements: list[tuple[str, Mapping[str, str | None]]] = []
         self._tells_all = True
         self._is_read_again = False
         self._is_emptied = False
@@ -148,6 +150,11 @@ class _History:
 
     def take(self, row: Mapping[str, Any]) -> Iterator[SchemaChange]:
         """Takes a row; gives the changes that are whole with it."""
+        if row["op"] == "stale":
+            yield self._change(
+                row, Difference(Kind.STALE, f"rows before {_position(row)} may be stale: {row['after']}")
+            )
+            return
         if row["op"] not in _OPS:
             return
         if self._columns is None and row["op"] != "schema":
@@ -189,7 +196,7 @@ class _History:
 
     def _described(self, row: Mapping[str, Any]) -> Iterator[SchemaChange]:
         before, columns = self._columns, self._numbered(_columns(row["after"]))
-        self._columns = columns
+        self._columns = _carried(before, columns)
         if before is not None:
             cause = Cause(
                 self._statements,
@@ -215,11 +222,23 @@ class _History:
 
     def _change(self, row: Mapping[str, Any], difference: Difference) -> SchemaChange:
         said = "; ".join(dict.fromkeys(text for text, _ in self._statements)) or None
-        if difference.kind is Kind.TRUNCATE:
+        if difference.kind in (Kind.TRUNCATE, Kind.STALE):
             said = None
         since = row["committed_at"]
         since = since if since.tzinfo is not None else since.replace(tzinfo=UTC)
         return SchemaChange(self._table, _position(row), since, difference, said, self._held)
+
+
+def _carried(before: list[Column] | None, columns: list[Column]) -> list[Column]:
+    """Columns of which nothing says the numbers, with those that the same columns had before: no column ever gets
+    another place. If one of them is gone by the next time that numbers are known, these tell it."""
+    if before is None or any(each.number is not None for each in columns):
+        return columns
+    if [(each.name, each.source_type, each.table) for each in before] != [
+        (each.name, each.source_type, each.table) for each in columns
+    ]:
+        return columns
+    return [dataclasses.replace(each, number=was.number) for each, was in zip(columns, before, strict=True)]
 
 
 def _is_alteration(text: str) -> bool:
@@ -241,6 +260,7 @@ def _columns(text: str) -> list[Column]:
             each.get("number"),
             each.get("table"),
             each.get("large", False),
+            each.get("fill"),
         )
         for each in json.loads(text)
     ]

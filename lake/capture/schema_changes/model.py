@@ -1,9 +1,10 @@
 """The kinds of changes of a source's table, and what may become of each."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 
 class Kind(StrEnum):
@@ -39,6 +40,8 @@ class Kind(StrEnum):
     ROWS = "rows"
     """Rows changed of which the log has nothing, and the columns didn't."""
     TRUNCATE = "truncate"
+    STALE = "stale"
+    """Rows may have other values at the source, and nobody wants them to be read again."""
     UNKNOWN = "unknown"
 
 
@@ -57,6 +60,35 @@ class Action(StrEnum):
     """Nobody has to decide. Typed tables don't get a new column; they get any other change."""
 
 
+class Untouched(StrEnum):
+    """What is to become of rows that a change of the source has changed without being in the log."""
+
+    RE_READ = "re-read"
+    """All rows of the table are read again."""
+    NOTE = "note"
+    """They stay as they were, and the list says so."""
+    FILL = "fill"
+    """They get the constant that a new column has in older rows."""
+
+
+UNTOUCHED = {
+    Kind.ADD_FILLED: frozenset({Untouched.RE_READ, Untouched.FILL}),
+    Kind.ROWS: frozenset({Untouched.RE_READ, Untouched.NOTE}),
+    Kind.LABELS: frozenset({Untouched.RE_READ, Untouched.NOTE}),
+    Kind.PARTITIONS: frozenset({Untouched.RE_READ, Untouched.NOTE}),
+}
+"""What is possible, by the kind of the change. Nothing leaves a NULL where the source has a value."""
+
+
+OfUntouched: TypeAlias = Callable[[str, Kind], Untouched]
+"""What becomes of a table's rows that a change of a kind has changed without the log."""
+
+
+def re_read(_: str, __: Kind) -> Untouched:
+    """What becomes of them where nobody says anything."""
+    return Untouched.RE_READ
+
+
 class Position(NamedTuple):
     """The position of a raw row: epoch, place of the commit, place in the transaction."""
 
@@ -71,7 +103,9 @@ class Position(NamedTuple):
 @dataclass(frozen=True)
 class Column:
     """A column as a `schema` row has it. `type`: Spark's. `number`, `table`: the source's own for the column and for
-    its table; None if they aren't known. `may_be_unchanged`: updates may leave its value out."""
+    its table; None if they aren't known. `may_be_unchanged`: updates may leave its value out. `fill`: an object with
+    the column's value in rows that were written before it came, as JSON; None if that isn't known, or there is none.
+    """
 
     name: str
     type: str
@@ -80,6 +114,7 @@ class Column:
     number: int | None = None
     table: int | None = None
     may_be_unchanged: bool = False
+    fill: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

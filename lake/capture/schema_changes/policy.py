@@ -10,7 +10,7 @@ import yaml
 
 from lake.capture.errors import CaptureError
 from lake.capture.schema_changes.amendments import Amendment
-from lake.capture.schema_changes.model import Action, Difference, Kind, SchemaChange
+from lake.capture.schema_changes.model import UNTOUCHED, Action, Difference, Kind, SchemaChange, Untouched
 
 FILE = "schema-changes.yml"
 """The name of the file in a project."""
@@ -22,6 +22,7 @@ DEFAULTS: Mapping[Kind, Action] = {
         Action.APPLY,
     ),
     **dict.fromkeys((Kind.NULLABILITY, Kind.LABELS), Action.APPLY),
+    Kind.STALE: Action.IGNORE,
 }
 """What becomes of a kind that no rule is about. What isn't understood is held."""
 
@@ -31,7 +32,7 @@ PERSONAL = (
 )
 """Names of columns that are held until somebody decides, unless the file has others: personal data, and secrets."""
 
-_FIELDS = ("rules", "personal", "decided")
+_FIELDS = ("rules", "personal", "decided", "untouched")
 
 
 class Rule(NamedTuple):
@@ -40,6 +41,14 @@ class Rule(NamedTuple):
     table: str
     kinds: frozenset[Kind]
     action: Action
+
+
+class UntouchedRule(NamedTuple):
+    """What becomes of rows that some kinds of changes of some tables have changed without the log."""
+
+    table: str
+    kinds: frozenset[Kind]
+    untouched: Untouched
 
 
 class Decision(NamedTuple):
@@ -53,13 +62,22 @@ class Decision(NamedTuple):
 class Policy:
     """What becomes of changes. The first rule that fits counts; `decided`: of single changes, by table and position.
 
-    `amended`: what somebody says of single changes, which the source doesn't tell.
+    `amended`: what somebody says of single changes, which the source doesn't tell. `untouched`: of rows that aren't in
+    the log; the first one that fits counts.
     """
 
     rules: Sequence[Rule] = ()
     personal: Sequence[str] = PERSONAL
     decided: Mapping[tuple[str, str], Action] | None = None
     amended: Mapping[tuple[str, str], tuple[Amendment, ...]] | None = None
+    untouched: Sequence[UntouchedRule] = ()
+
+    def of_untouched(self, table: str, kind: Kind) -> Untouched:
+        """What becomes of a table's rows that a change of a kind has changed without the log."""
+        for each in self.untouched:
+            if fnmatchcase(table, each.table) and kind in each.kinds:
+                return each.untouched
+        return Untouched.RE_READ
 
     def amendments(self, change: SchemaChange) -> tuple[Amendment, ...]:
         """What somebody says of a change, and of others at its position."""
@@ -73,6 +91,8 @@ class Policy:
         if decided is not None:
             return Decision(decided, "decided")
         difference = change.difference
+        if difference.kind is Kind.STALE:  # it was decided when the rows weren't read again
+            return Decision(Action.IGNORE, "untouched")
         if (pattern := self._personal(difference)) is not None:
             return Decision(Action.HOLD, f"personal: {pattern}")
         for number, each in enumerate(self.rules, 1):
@@ -123,7 +143,24 @@ def _policy(found: Any) -> Policy:
             raise ValueError(f"{where}: {table} at {at} is decided twice")
         decided[table, at] = _action(each.get("action"), where)
     rules = [_rule(each, f"rules, number {number}") for number, each in enumerate(_list(found, "rules"), 1)]
-    return Policy(tuple(rules), tuple(personal), decided)
+    untouched = [_of_untouched(each, f"untouched, number {n}") for n, each in enumerate(_list(found, "untouched"), 1)]
+    return Policy(tuple(rules), tuple(personal), decided, untouched=tuple(untouched))
+
+
+def _of_untouched(given: Any, where: str) -> UntouchedRule:
+    _check_fields(given, ("table", "kind", "action"), where)
+    table, kinds = given.get("table", "*"), given.get("kind")
+    if not isinstance(table, str) or not table:
+        raise ValueError(f"{where}: expected table: a name with its schema, or a pattern such as public.*")
+    try:
+        untouched = Untouched(given.get("action"))
+    except ValueError:
+        raise ValueError(f"{where}: expected action: {', '.join(Untouched)}") from None
+    possible = {kind.value: kind for kind, those in UNTOUCHED.items() if untouched in those}
+    listed = kinds if isinstance(kinds, list) else [kinds]
+    if not listed or any(each not in possible for each in listed):
+        raise ValueError(f"{where}: expected kind: {untouched} is for {', '.join(possible)}")
+    return UntouchedRule(table, frozenset(possible[each] for each in listed), untouched)
 
 
 def _rule(given: Any, where: str) -> Rule:

@@ -85,7 +85,7 @@ class Watch:
         for table, change in sorted(self._first.items()):
             hours = (datetime.now(UTC) - change.since).total_seconds() / 3600
             try:
-                size = _bytes_since(self._lake, table, change.since)
+                size = bytes_since(self._lake, table, change.since)
             except (TException, OSError) as error:
                 logger.warning("what was captured of %s can't be listed: %s", table, error)
                 continue
@@ -93,7 +93,7 @@ class Watch:
                 alarm("held schema change waits", table=table, at=str(change.at), hours=round(hours, 1), bytes=size)
 
 
-def _bytes_since(lake: LakeTable, table: str, since: datetime) -> int:
+def bytes_since(lake: LakeTable, table: str, since: datetime) -> int:
     """The bytes of the files that were written of a table since a time."""
     begun = f"{since.astimezone(UTC):%Y%m%d%H%M%S}{since.microsecond // 1000:03}"
     snapshot = lake.snapshot(partitions=[make_name((PARTITION,), (table,))], include_uncommitted=True)

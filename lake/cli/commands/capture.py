@@ -117,7 +117,7 @@ def _slot_of(slot: str | None, into: str) -> str:
     "--policy",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="A schema-changes.yml: warn of changes of tables that it holds.",
+    help="A schema-changes.yml: warn of changes of tables that it holds, and heed what it says of untouched rows.",
 )
 @click.option(
     "--held-hours",
@@ -182,12 +182,11 @@ def run(
             raise click.UsageError("--key, --kafka-options and --placeholder go with --debezium")
         if is_mysql and (publication is not None or slot is not None):
             raise click.UsageError("--publication and --slot are for Postgres")
+    given = {"interval": interval, "alarm_bytes": alarm_bytes, "new_snapshot": new_snapshot}
     if is_mysql and not debezium:
-        make = _mysql(source, into, tables, interval=interval, alarm_bytes=alarm_bytes, new_snapshot=new_snapshot)
+        make = _mysql(source, into, tables, untouched=policy_of(policy).of_untouched, **given)
     elif not debezium:
-        make = _database(
-            source, into, publication, slot, interval=interval, alarm_bytes=alarm_bytes, new_snapshot=new_snapshot
-        )
+        make = _database(source, into, publication, slot, untouched=policy_of(policy).of_untouched, **given)
     with connect(uri):  # says at once if nobody answers
         pass
     if metrics_port is not None:

@@ -104,7 +104,7 @@ def list_changes(
     shows_all: bool,
     as_json: bool,
 ) -> None:
-    """List the changes of captured tables that are held.
+    """List the changes of captured tables that are held, and rows that may be stale.
 
     With --project, the layers that name the column, or take it by `*`: their queries change together with the
     approval, or they are rewritten by --full-refresh.
@@ -119,7 +119,9 @@ def list_changes(
     name = ".".join(table_parts(into))
     layers = None if project is None else _layers_concerned(project, name)
     found, known = changes_of_tables(uri, name, tables, rules)
-    shown = [each for each in found if shows_all or each.decision.action == "hold"]
+    shown = [
+        each for each in found if shows_all or each.decision.action == "hold" or each.change.difference.kind == "stale"
+    ]
     _print(shown, known, layers, as_json=as_json)
 
 

@@ -90,8 +90,7 @@ def _delivered(lake: LakeTable) -> int:
 def _record_delivery(lake: LakeTable, before: int, position: int) -> bool:
     """Keeps in a table up to where it is delivered; False if somebody else has changed that meanwhile."""
     try:
-        expected = {"expected_parameter_key": DELIVERED, "expected_parameter_value": str(before)}
-        keep_property(lake, DELIVERED, str(position), expected)
+        keep_property(lake, DELIVERED, str(position), {DELIVERED: str(before)})
     except MetaException:
         if _delivered(lake) == before:
             raise

@@ -9,6 +9,7 @@ from lake.protocol.clock import now_seconds
 from lake.protocol.codec import binary, splice
 from lake.protocol.events.types import EventType
 from lake.protocol.formats.column_ids import COLUMN_IDS
+from lake.protocol.formats.table_identity import ABSENT_PARAMETER, EXPECTED_PARAMETER
 from lake.protocol.hive import (
     AlreadyExistsException,
     FieldSchema,
@@ -1051,7 +1052,24 @@ def _check_changed(new: Table, *, same_columns: bool) -> None:
 
 
 def _check_expected(row: TableRow, new: Table, context: Mapping[str, str]) -> None:
-    """An alteration may name the value that a parameter must still have: how Iceberg commits without locks."""
+    """An alteration may name the values that parameters must still have: how Iceberg commits without locks.
+
+    Raises MetaException.
+    """
+    for name, value in context.items():
+        if name.startswith(EXPECTED_PARAMETER):
+            key = name.removeprefix(EXPECTED_PARAMETER)
+            if (actual := row.parameters.get(key)) != value:
+                raise MetaException(_modified(key, actual, value))
+        elif name.startswith(ABSENT_PARAMETER):
+            key = name.removeprefix(ABSENT_PARAMETER)
+            if (actual := row.parameters.get(key)) is not None:
+                raise MetaException(_modified(key, actual, "none"))
+    _check_expected_by_hive(row, new, context)
+
+
+def _check_expected_by_hive(row: TableRow, new: Table, context: Mapping[str, str]) -> None:
+    """The same of one parameter, as Hive's clients say it."""
     key, expected = context.get(EXPECTED_KEY), context.get(EXPECTED_VALUE)
     if key is None or expected is None:
         return

@@ -109,7 +109,7 @@ def replayed(rows: list[dict[str, Any]], key: tuple[str, ...]) -> list[str]:
         if row["op"] == "truncate" or row["op"] == "schema":
             columns = [each["name"] for each in json.loads(row["after"])] if row["op"] == "schema" else columns
             continue
-        if row["op"] in ("incomplete", "complete", "statement"):
+        if row["op"] in ("incomplete", "complete", "statement", "stale"):
             continue
         before = None if row["before"] is None else json.loads(row["before"])
         after = None if row["after"] is None else json.loads(row["after"])
@@ -128,7 +128,7 @@ def _bag(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         if row["op"] == "truncate":
             state.clear()
-        elif row["op"] not in ("schema", "incomplete", "complete", "statement"):
+        elif row["op"] not in ("schema", "incomplete", "complete", "statement", "stale"):
             if row["before"] is not None:
                 state[text(json.loads(row["before"]))] -= 1
             if row["after"] is not None:

@@ -72,6 +72,24 @@ ALTERATIONS = {
         "CREATE TABLE {t} (id int PRIMARY KEY, n int); INSERT INTO {t} VALUES (1, 1)",
         "TRUNCATE {t}; INSERT INTO {t} VALUES (2, 2); ALTER TABLE {t} ALTER n TYPE text USING 'x' || n",
     ),
+    "added with rows, dropped, and added again": (
+        "CREATE TABLE {t} (id int PRIMARY KEY, a int); INSERT INTO {t} VALUES (1, 10)",
+        "ALTER TABLE {t} ADD c int; INSERT INTO {t} VALUES (2, 20, 5); ALTER TABLE {t} DROP c;"
+        " ALTER TABLE {t} ADD c int",
+    ),
+    "added with rows, and dropped": (
+        "CREATE TABLE {t} (id int PRIMARY KEY, a int); INSERT INTO {t} VALUES (1, 10)",
+        "ALTER TABLE {t} ADD c int; INSERT INTO {t} VALUES (2, 20, 5); ALTER TABLE {t} DROP c",
+    ),
+    "added with rows, and renamed": (
+        "CREATE TABLE {t} (id int PRIMARY KEY, a int); INSERT INTO {t} VALUES (1, 10)",
+        "ALTER TABLE {t} ADD c int; INSERT INTO {t} VALUES (2, 20, 5); ALTER TABLE {t} RENAME c TO d",
+    ),
+    "added with rows, and swapped": (
+        "CREATE TABLE {t} (id int PRIMARY KEY, a int); INSERT INTO {t} VALUES (1, 10)",
+        "ALTER TABLE {t} ADD c int, ADD d int; INSERT INTO {t} VALUES (2, 20, 5, 6); ALTER TABLE {t} RENAME c TO x;"
+        " ALTER TABLE {t} RENAME d TO c; ALTER TABLE {t} RENAME x TO d",
+    ),
     "in the transaction of other changes": (
         "CREATE TABLE {t} (id int PRIMARY KEY, n int); INSERT INTO {t} VALUES (1, 1), (2, 2)",
         "BEGIN; UPDATE {t} SET n = 3 WHERE id = 1; ALTER TABLE {t} RENAME n TO m; UPDATE {t} SET m = 4 WHERE id = 2;"

@@ -41,6 +41,26 @@ LATE: dict[str, tuple[list[str], list[Kind], list[Kind]]] = {
         [K.ADD_FILLED, K.DROP, K.RENAME],
         [K.UNCLEAR, K.UNCLEAR],
     ),
+    "renamed_behind_a_row": (
+        [
+            "INSERT INTO {t} (id, b) VALUES (2, 'x')",
+            "ALTER TABLE {t} RENAME b TO d",
+            "INSERT INTO {t} (id, d) VALUES (3, 'y')",
+        ],
+        [K.RENAME],
+        [K.RENAME],
+    ),
+    "added_again_behind_a_row": (
+        [
+            "INSERT INTO {t} (id, b) VALUES (2, 'x')",
+            "ALTER TABLE {t} RENAME a TO c",
+            "ALTER TABLE {t} DROP b",
+            "ALTER TABLE {t} ADD b text",
+            "INSERT INTO {t} (id, b) VALUES (3, 'y')",
+        ],
+        [K.RENAME, K.REPLACE],
+        [K.RENAME, K.REPLACE],
+    ),
     "by_a_function": (
         [
             "DO $$ BEGIN ALTER TABLE {t} RENAME b TO d; END $$",

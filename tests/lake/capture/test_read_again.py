@@ -4,11 +4,12 @@ import json
 
 import pytest
 
+from lake.capture import said
 from lake.capture.errors import CaptureError
 from lake.capture.postgres.capture import Capture
 from lake.capture.postgres.state import State
-from lake.capture.raw_table import RawTable
-from lake.capture.rereads import ORDERS, order, ordered
+from lake.capture.raw_table import ORDERS, RawTable
+from lake.capture.rereads import order, ordered
 from lake.capture.schema_changes import decisions
 from lake.capture.schema_changes.model import Action
 from lake.capture.schema_changes.policy import Policy
@@ -72,14 +73,13 @@ def test_orders_and_decisions_leave_each_other_alone(source: Source, monkeypatch
     source.capture()
     lake = source.client.table(source.into)
     [change] = decisions.changes_of(lake, "public.t")
-    from lake.capture import rereads
 
     def late(*args: object) -> None:
-        monkeypatch.setattr(rereads, "keep_property", keep_property)
+        monkeypatch.setattr(said, "keep_property", keep_property)
         decisions.decide(lake, Policy(), "public.t", str(change.at), Action.IGNORE)
         keep_property(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rereads, "keep_property", late)
+    monkeypatch.setattr(said, "keep_property", late)
     order(lake, ["public.t"])
     assert [*ordered(lake)] == ["public.t"]
     assert decisions.with_decisions(Policy(), lake).decided == {("public.t", str(change.at)): Action.IGNORE}

@@ -16,8 +16,11 @@ from lake.capture.debezium.state import DebeziumState
 from lake.capture.definitions import columns_of, definition
 from lake.capture.errors import CaptureError
 from lake.capture.raw_table import RawTable, rows_of
+from lake.capture.schema_changes.amendments import Amendment
+from lake.capture.schema_changes.decisions import amend, decide, with_decisions
 from lake.capture.schema_changes.history import changes_of
-from lake.capture.schema_changes.model import Kind
+from lake.capture.schema_changes.model import Action, Kind
+from lake.capture.schema_changes.policy import Policy, Rule
 from lake.cli import main
 from lake.tables.lake import LakeClient
 from tests.lake.capture.debezium.messages import ID, NOTE, change, envelope, line, order
@@ -374,3 +377,64 @@ def test_the_commands(landing: Landing, metastore_server: MetastoreServer) -> No
     assert "give another table" in invoke("run", str(landing.directory / "1.json"), "--debezium", *uri, code=1)
     assert "no file and no directory" in invoke("run", "/nowhere", "--debezium", *uri, code=1)
     assert "Debezium's messages alone" in invoke("kafka://db/shop", *uri, code=1)
+
+
+def test_what_flows_on_until_it_is_approved(landing: Landing) -> None:
+    """A new column is held, and then a rename, which no message calls one. Files arrive like partitions."""
+    extra = {"field": "extra", "type": "int64", "optional": True}
+    remark = {**NOTE, "field": "remark"}
+    held = Policy((Rule("*", frozenset(), Action.HOLD),))
+    lake, name = landing.client.table(landing.into), "public.orders"
+
+    def write(file: str, op: str, fields: list[dict[str, object]], at: int, *values: object) -> None:
+        row = dict(zip([str(each["field"]) for each in fields], values, strict=False)) if values else None
+        before, after = (row, None) if op == "d" else (None, row)
+        key = None if row is None else {"id": row["id"]}
+        landing.write(file, {"key": key, "value": envelope(fields, change(op, before, after, ts_ms=at))})
+
+    def shown() -> list[list[object]]:
+        made = definition(lake, name, policy=with_decisions(held, lake))
+        query = made[made.index("WITH ") : made.index(";\n\n")]
+        return [[*each.values()] for each in typed_rows(landing.client, landing.into, name, query)]
+
+    def approve() -> None:
+        for at in dict.fromkeys(str(each.at) for each in changes_of(lake, name)):
+            decide(lake, held, name, at, Action.APPLY)
+
+    write("0.json", "c", [ID, NOTE], 100, 1, "a")
+    write("0.json", "c", [ID, NOTE], 110, 2, "b")
+    write("0.json", "c", [ID, NOTE, extra], 200, 3, "c", 30)
+    landing.capture()
+    write("1.json", "c", [ID, NOTE], 150, 4, "d")
+    write("1.json", "u", [ID, NOTE, extra], 210, 1, "A", 10)
+    landing.capture()
+    assert shown() == [[1, "A"], [2, "b"], [3, "c"], [4, "d"]]
+    approve()
+    added = [[1, "A", 10], [2, "b", None], [3, "c", 30], [4, "d", None]]
+    assert shown() == added, "each row by the columns of its time"
+    write("0.json", "c", [ID, remark, extra], 300, 5, "e", 50)
+    write("0.json", "d", [ID, remark, extra], 310, 3)
+    write("0.json", "u", [ID, remark, extra], 320, 2, "B", 20)
+    landing.capture()
+    assert [row["op"] for row in landing.raw()][-5:] == ["hold", "schema", "insert", "delete", "update"]
+    waits = [each for each in added if each[0] != 3]
+    assert shown() == waits, "a row goes that was deleted, and others wait: no message has their note"
+    at = str(changes_of(lake, name)[-1].at)
+    for refused in (
+        lambda: decide(lake, held, name, at, Action.APPLY),
+        lambda: amend(lake, held, name, at, [Amendment.parse("rename note=remark")]),
+    ):
+        with pytest.raises(CaptureError, match="older messages"):
+            refused()
+    assert shown() == waits
+    write("0.json", "t", [ID, remark, extra], 400)
+    for id, text, number in ((1, "A", 10), (2, "B", None), (5, "e", 50)):
+        write("0.json", "r", [ID, remark, extra], 410, id, text, number)
+    landing.capture()
+    at = str(next(each for each in changes_of(lake, name) if each.difference.kind is Kind.UNCLEAR).at)
+    assert shown() == []
+    amend(lake, held, name, at, [Amendment.parse("rename note=remark")])
+    rows = [[1, "A", 10], [2, "B", None], [5, "e", 50]]
+    assert shown() == rows
+    approve()
+    assert shown() == rows

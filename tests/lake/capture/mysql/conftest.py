@@ -76,7 +76,7 @@ class Source:
             if row["op"] == "truncate":
                 rows.clear()
                 loose.clear()
-            if row["op"] == "statement":
+            if row["op"] in ("statement", "stale"):
                 continue
             if row["op"] in ("schema", "truncate", "incomplete", "complete"):
                 is_described = row["op"] == "schema" or (is_described and row["op"] != "truncate")

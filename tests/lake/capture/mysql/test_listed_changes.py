@@ -1,7 +1,8 @@
 """Changes of a real MariaDB's tables: each is listed with its kind."""
 
 from lake.capture.schema_changes.history import changes_of
-from lake.capture.schema_changes.model import Kind
+from lake.capture.schema_changes.model import Kind, Untouched
+from lake.capture.schema_changes.policy import Policy, UntouchedRule
 from tests.lake.capture.mysql.conftest import Source
 
 K = Kind
@@ -14,6 +15,8 @@ CASES: dict[str, tuple[list[str], list[Kind]]] = {
     "renamed_twice": (["ALTER TABLE {t} RENAME COLUMN b TO x", "ALTER TABLE {t} RENAME COLUMN x TO d"], [K.RENAME]),
     "swapped": (["ALTER TABLE {t} RENAME COLUMN a TO k, RENAME COLUMN k TO a"], [K.RENAME, K.RENAME]),
     "drop_and_add": (["ALTER TABLE {t} DROP b, ADD d VARCHAR(9)"], [K.DROP, K.ADD_FILLED]),
+    "replaced": (["ALTER TABLE {t} DROP b", "ALTER TABLE {t} ADD b VARCHAR(9)"], [K.REPLACE]),
+    "name_taken": (["ALTER TABLE {t} DROP b", "ALTER TABLE {t} RENAME COLUMN e TO b"], [K.DROP, K.RENAME]),
     "unlogged": (
         ["SET sql_log_bin = 0", "ALTER TABLE {t} CHANGE b d VARCHAR(9)", "SET sql_log_bin = 1"],
         [K.UNCLEAR],
@@ -65,3 +68,26 @@ def test_the_kinds_of_changes(source: Source) -> None:
     }
     assert found["renamed"][0].statement == "ALTER TABLE renamed CHANGE b d VARCHAR(9)"
     assert found["unlogged"][0].statement is None
+
+
+def test_partitions_whose_rows_are_not_read_again(source: Source) -> None:
+    rule = UntouchedRule(f"{source.name}.t", frozenset({Kind.PARTITIONS}), Untouched.NOTE)
+    note = Policy(untouched=(rule,)).of_untouched
+    parts = "PARTITION BY RANGE (id) (PARTITION o VALUES LESS THAN (10), PARTITION p VALUES LESS THAN MAXVALUE)"
+    for table in ("t", "u"):
+        source.run(f"CREATE TABLE {table} (id INT PRIMARY KEY, a INT) {parts}")
+        source.run(f"INSERT INTO {table} VALUES (1, 10), (15, 50)")
+    source.capture()
+    for table in ("t", "u"):
+        source.run(f"ALTER TABLE {table} TRUNCATE PARTITION p")
+        source.run(f"INSERT INTO {table} VALUES (16, 60)")
+    source.capture(untouched=note)
+    assert source.ops("t") == ["read", "read", "stale", "insert"]
+    assert source.ops("u")[-1] == "complete"
+    [stale] = changes_of(source.client.table(source.into), f"{source.name}.t")
+    assert stale.difference.said == f"rows before {stale.at} may be stale: its partitions changed"
+    source.run("ALTER TABLE t ADD c INT FIRST")
+    source.capture(untouched=note)
+    found = changes_of(source.client.table(source.into), f"{source.name}.t")
+    assert [each.difference.kind for each in found] == [K.ADD_FILLED], "all rows were read again"
+    source.check("t", "id")

@@ -224,10 +224,15 @@ def test_first_words() -> None:
         ("SET STATEMENT lock_wait_timeout=1 FOR ALTER TABLE t RENAME COLUMN a TO b", {"shop.t": {"a": "b"}}),
         ("/*!50003 ALTER TABLE t */ CHANGE a b INT", {"shop.t": {"a": "b"}}),
         ("ALTER TABLE t CHANGE a a BIGINT, RENAME INDEX a TO b", {}),
+        (
+            "ALTER TABLE t DROP a, DROP COLUMN IF EXISTS `b`, CHANGE c a INT",
+            {"shop.t": {"a": None, "b": None, "c": "a"}},
+        ),
+        ("ALTER TABLE t DROP INDEX a, DROP PRIMARY KEY, DROP `key` RESTRICT", {"shop.t": {"key": None}}),
         ("ALTER TABLE t RENAME TO u", {}),
         ("ALTER TABLE t COMMENT 'CHANGE a b INT'", {}),
         ("CREATE TABLE t (a INT)", {}),
     ],
 )
-def test_renamed_columns(text: str, renamed: dict[str, dict[str, str]]) -> None:
+def test_renamed_columns(text: str, renamed: dict[str, dict[str, str | None]]) -> None:
     assert renamed_columns(text, "shop") == renamed

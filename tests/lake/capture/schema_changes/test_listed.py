@@ -1,16 +1,25 @@
 """Changes of a real Postgres's tables: each is listed with its kind, and definitions heed what is decided."""
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
 
+from lake.capture import said as people
+from lake.capture.errors import CaptureError
+from lake.capture.raw_table import RawTable
+from lake.capture.rereads import order, ordered
 from lake.capture.schema_changes import decisions
+from lake.capture.schema_changes.amendments import Amendment
 from lake.capture.schema_changes.history import changes_of
 from lake.capture.schema_changes.model import Action, Kind
 from lake.capture.schema_changes.policy import Policy
 from lake.cli import main
+from lake.tables.lake import LakeClient, LakeTable
+from lake.tables.properties import keep_property
 from tests.lake.capture.shop import Source
 from tests.lake.capture.test_commands import invoke
 from tests.support.server import MetastoreServer
@@ -197,24 +206,85 @@ def test_decisions(source: Source, metastore_server: MetastoreServer, tmp_path: 
 
 
 def test_two_who_decide_at_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    source.run("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY)")
-    source.run("INSERT INTO t VALUES (1); INSERT INTO u VALUES (1)")
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int, b int); CREATE TABLE u (id int PRIMARY KEY)")
+    source.run("INSERT INTO t VALUES (1, 10, 5); INSERT INTO u VALUES (1)")
     source.capture()
-    source.run("ALTER TABLE t ADD email text; ALTER TABLE u ADD email text")
-    source.run("INSERT INTO t VALUES (2, 'a'); INSERT INTO u VALUES (2, 'a')")
+    source.run("ALTER TABLE t RENAME a TO c; ALTER TABLE u ADD email text")
+    source.run("INSERT INTO t VALUES (2, 20, 6); INSERT INTO u VALUES (2, 'a')")
     source.capture()
     lake = source.client.table(source.into)
-    first, second = (str(changes_of(lake, each)[0].at) for each in ("public.t", "public.u"))
-    kept = decisions.keep_property
+    at, of_u = (str(changes_of(lake, each)[0].at) for each in ("public.t", "public.u"))
+    rename, cast = (Amendment.parse(each) for each in ("rename a=c", "cast b"))
 
-    def late(*args: object) -> None:
-        monkeypatch.setattr(decisions, "keep_property", kept)
-        decisions.decide(lake, Policy(), "public.u", second, Action.APPLY)
-        kept(*args)  # type: ignore[arg-type]
+    def decide(table: str, at: str, action: Action) -> Callable[[], object]:
+        return lambda: decisions.decide(lake, Policy(), table, at, action)
 
-    monkeypatch.setattr(decisions, "keep_property", late)
-    decisions.decide(lake, Policy(), "public.t", first, Action.IGNORE)
-    assert decisions.with_decisions(Policy(), lake).decided == {
-        ("public.t", first): Action.IGNORE,
-        ("public.u", second): Action.APPLY,
-    }
+    def amend(*amendments: Amendment) -> Callable[[], object]:
+        return lambda: decisions.amend(lake, Policy(), "public.t", at, amendments)
+
+    def after(first: Callable[[], object], second: Callable[[], object]) -> None:
+        """What the first one does comes between what the second one reads and what it writes."""
+
+        def late(*args: object) -> None:
+            monkeypatch.setattr(people, "keep_property", keep_property)
+            first()
+            keep_property(*args)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(people, "keep_property", late)
+        second()
+
+    def kept() -> tuple[object, object]:
+        known = decisions.with_decisions(Policy(), lake)
+        return known.decided, known.amended
+
+    spoke = f"somebody else spoke of the change of public.t at {at} at the same time"
+    without_properties(lake)  # as version 0.1.0 has made it
+    with pytest.raises(CaptureError, match=f"spoke of the change of public.u at {of_u} at the same time: apply"):
+        after(decide("public.u", of_u, Action.APPLY), decide("public.u", of_u, Action.IGNORE))
+    after(amend(rename), amend(rename))
+    with pytest.raises(CaptureError, match=f"{spoke}: rename a=c, cast b"):
+        after(amend(rename, cast), amend(cast))
+    with pytest.raises(CaptureError, match=f"{spoke}: what was said is taken back"):
+        after(amend(), amend(cast))
+    after(decide("public.u", of_u, Action.IGNORE), amend(rename))
+    assert kept() == ({("public.u", of_u): Action.IGNORE}, {("public.t", at): (rename,)}), "both stand"
+    with pytest.raises(CaptureError, match=f"{spoke}: cast b"):
+        after(amend(cast), decide("public.t", at, Action.APPLY))
+    after(amend(rename), decide("public.u", of_u, Action.APPLY))
+    with pytest.raises(CaptureError, match=f"{spoke}: apply, rename a=c"):
+        after(decide("public.t", at, Action.APPLY), amend(cast))
+    after(lambda: order(lake, ["public.t"]), decide("public.u", of_u, Action.IGNORE))
+    assert kept() == (
+        {("public.t", at): Action.APPLY, ("public.u", of_u): Action.IGNORE},
+        {("public.t", at): (rename,)},
+    )
+    assert [*ordered(lake)] == ["public.t"]
+
+
+def without_properties(lake: LakeTable) -> None:
+    """Removes what people say from a raw table."""
+    database, _, name = lake.name.partition(".")
+    altered = lake.describe()
+    altered.parameters = {key: value for key, value in altered.parameters.items() if not key.startswith("capture.")}
+    lake.client.call(lambda thrift: thrift.alter_table(database, name, altered))
+    assert {*people.said(lake).values()} == {None}
+
+
+def test_many_who_speak_at_once(source: Source, metastore_server: MetastoreServer) -> None:
+    RawTable(source.client, source.into).create()
+
+    def speak(number: int) -> None:
+        name = sorted(people.said(source.client.table(source.into)))[number % 3]
+        with LakeClient(metastore_server.uri) as client:
+            lake = client.table(source.into)
+            for each in range(5):
+                while True:
+                    before = people.said(lake)
+                    made = {**json.loads(before[name] or "{}"), f"{number}.{each}": "said"}
+                    if people.say(lake, before, name, json.dumps(made)):
+                        break
+
+    with ThreadPoolExecutor(6) as pool:
+        [*pool.map(speak, range(6))]
+    kept = people.said(source.client.table(source.into)).values()
+    assert sum(len(json.loads(each or "{}")) for each in kept) == 30, "what was said was kept"

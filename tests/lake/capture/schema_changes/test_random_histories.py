@@ -3,12 +3,16 @@ are killed. While changes are held, each row is shown as it was when its agreed 
 
 import os
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from lake.capture.postgres.capture import Capture
+from lake.capture.schema_changes.policy import Policy
+from lake.cli import main
 from tests.lake.capture.schema_changes.test_held import ALL_APPLIED, ALL_HELD, shown
 from tests.lake.capture.shop import Source
 
@@ -31,24 +35,33 @@ class History:
     names: dict[str, str | None] = field(default_factory=lambda: {each: each for each in AGREED})
     types: dict[str, str] = field(default_factory=lambda: {"a": "int", "n": "numeric(6,2)", "b": "text"})
     others: list[str] = field(default_factory=list)
+    retyped: list[str] = field(default_factory=list)
     last: dict[int, tuple[Any, ...] | None] = field(default_factory=dict)
+    seen: dict[int, set[tuple[Any, ...]]] = field(default_factory=dict)
     made: int = 0
     statements: list[str] = field(default_factory=list)
 
     def fresh(self) -> str:
+        """A name that no column has now; others may have had it."""
+        taken = {*self.names.values(), *self.others, *self.retyped}
         self.made += 1
-        return f"c{self.made}"
+        return self.rng.choice([each for each in (*AGREED[1:], "c", "d", f"c{self.made}") if each not in taken])
 
     def alteration(self) -> str:
         """A statement that changes the table's columns."""
         agreed = [each for each in AGREED[1:] if self.names[each] is not None]
         kinds = ["add", "fill", *(["rename"] * 3 + ["type", "drop", "again"] if agreed else [])]
         kinds += ["widen"] * 2 if {*agreed} & {"a", "n"} else []
-        kinds += ["rename_other", "drop_other"] if self.others else []
+        kinds += ["rename_other", "drop_other", "again_other"] if self.others else []
         kind, table = self.rng.choice(kinds), f"ALTER TABLE {self.name}"
         if kind in ("add", "fill"):
             self.others.append(self.fresh())
             return f"{table} ADD {self.others[-1]} int" + (" DEFAULT 7" if kind == "fill" else "")
+        if kind == "again_other":
+            name = self.rng.choice(self.others)
+            self.others.remove(name)  # its place is behind all others by then
+            self.others.append(name)
+            return f"{table} DROP {name}; {table} ADD {name} int"
         if kind in ("rename_other", "drop_other"):
             place = self.rng.randrange(len(self.others))
             name = self.others.pop(place)
@@ -66,6 +79,7 @@ class History:
             return f"{table} ALTER {name} TYPE {self.types[column]}"
         self.names[column] = None
         if kind == "type":
+            self.retyped.append(str(name))
             new = {"a": f"text USING 'n' || {name}", "n": f"text USING 'n' || {name}", "b": "int USING 5"}[column]
             return f"{table} ALTER {name} TYPE {new}"
         if kind == "again":
@@ -98,21 +112,40 @@ class History:
         sets = ", ".join(f"{name} = {value}" for name, value in some.items()) or "id = id"
         return f"UPDATE {self.name} SET {sets} WHERE id = {key}"
 
-    def run(self, source: Source, statement: str) -> None:
+    def run(self, source: Any, statement: str) -> None:
         """Runs a statement, and keeps it for who looks at a failure."""
         self.statements.append(statement)
         source.run(statement)
 
-    def note(self, source: Source) -> None:
+    def shown(self, source: Any, policy: Policy | None) -> list[list[object]]:
+        """The rows of the typed table."""
+        return shown(source, self.name, policy)
+
+    def note(self, source: Any) -> None:
         """Notes the states of the rows, where all agreed columns can be told."""
         listed = ", ".join("NULL" if now is None else now for now in self.names.values())
         rows = {row[0]: row for row in source.run(f"SELECT {listed} FROM {self.name}")}
         are_told = None not in self.names.values()
         self.last = {key: row if are_told and fits(row) else self.last.get(key) for key, row in rows.items()}
+        for key, row in self.last.items():
+            if row is not None:
+                self.seen.setdefault(key, set()).add(row)
 
     def wanted(self) -> list[list[Any]]:
         """The rows that are shown while all changes are held."""
         return [[*row] for _, row in sorted(self.last.items()) if row is not None]
+
+    def check(self, source: Any, step: int, *, is_told: bool) -> None:
+        """Checks the rows that are shown while all changes are held. `is_told`: the source tells all of its changes;
+        else rows may wait that could be told, and none is shown that there never was."""
+        found = self.shown(source, ALL_HELD)
+        said = f"{self.name}, step {step}: {'; '.join(self.statements)}"
+        if is_told:
+            assert found == self.wanted(), said
+            return
+        for row in found:
+            assert tuple(row) in self.seen.get(int(str(row[0])), ()), f"{row} of {said}"
+            assert row[0] in self.last, f"{row} is gone, of {said}"
 
 
 def rng_key(rng: random.Random) -> int:
@@ -127,6 +160,11 @@ def fits(row: tuple[Any, ...]) -> bool:
 
 def capture(source: Source, rng: random.Random) -> None:
     """Captures what there is, and is killed now and then before that."""
+    capture_by(lambda **options: Capture(source.client, source.options(**options)), rng)
+
+
+def capture_by(made: Callable[..., Any], rng: random.Random) -> None:
+    """Captures by what is made with options, and is killed now and then before that."""
     for _ in range(rng.choice([0, 0, 1, 2])):
         left = rng.randrange(1, 8)
 
@@ -136,19 +174,17 @@ def capture(source: Source, rng: random.Random) -> None:
             if not left:
                 raise Killed
 
-        killed = Capture(source.client, source.options(batch_rows=3, chunk_rows=2))
+        killed = made(batch_rows=3, chunk_rows=2)
         killed.pause = pause
         try:
             killed.run(once=True)
         except Killed:
             continue
-    Capture(source.client, source.options(batch_rows=rng.choice([3, 1000]), chunk_rows=rng.choice([2, 100]))).run(
-        once=True
-    )
+    made(batch_rows=rng.choice([3, 1000]), chunk_rows=rng.choice([2, 100])).run(once=True)
 
 
-@pytest.mark.long
-def test_random_histories(source: Source) -> None:
+def begun(source: Source) -> tuple[random.Random, list[History]]:
+    """Tables with some rows, which are captured."""
     seed = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 32)))
     print(f"seed {seed}, {HISTORIES} histories")
     rng = random.Random(seed)
@@ -159,6 +195,20 @@ def test_random_histories(source: Source) -> None:
         source.run(f"INSERT INTO {each.name} SELECT n, n, n, n FROM generate_series(0, 3) n")
         each.note(source)
     capture(source, rng)
+    return rng, histories
+
+
+def check_applied(source: Any, histories: Sequence[History]) -> None:
+    """Checks that all rows are the source's once all changes are applied."""
+    for each in histories:
+        rows = [[*row] for row in source.run(f"SELECT * FROM {each.name} ORDER BY id")]
+        for policy in (ALL_APPLIED, None):
+            assert each.shown(source, policy) == rows, f"{each.name}: {'; '.join(each.statements)}"
+
+
+@pytest.mark.long
+def test_random_histories(source: Source) -> None:
+    rng, histories = begun(source)
     for step in range(STEPS):
         for each in histories:
             if rng.random() < 0.4:
@@ -173,9 +223,30 @@ def test_random_histories(source: Source) -> None:
         capture(source, rng)
         for each in histories:
             if step % 4 == 3 or rng.random() < 0.2:
-                found = shown(source, each.name, ALL_HELD)
-                assert found == each.wanted(), f"{each.name}, step {step}, seed {seed}: {'; '.join(each.statements)}"
-    for each in histories:
-        rows = [[*row] for row in source.run(f"SELECT * FROM {each.name} ORDER BY id")]
-        assert shown(source, each.name, ALL_APPLIED) == rows, f"{each.name}, seed {seed}"
-        assert shown(source, each.name, None) == rows, f"{each.name}, seed {seed}"
+                each.check(source, step, is_told=True)
+    check_applied(source, histories)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_prepared", [True, False])
+def test_several_changes_before_a_capture_hears_of_them(source: Source, is_prepared: bool) -> None:
+    """The catalog that a capture reads is ahead of its log. Only a source that is prepared tells all changes then."""
+    if is_prepared:
+        result = CliRunner().invoke(main, ["capture", "prepare", source.url])
+        assert result.exit_code == 0, result.output
+    rng, histories = begun(source)
+    for step in range(STEPS // 2):
+        for _ in range(5):
+            for each in histories:
+                if rng.random() < 0.3:
+                    for statement in each.alteration().split("; "):
+                        each.run(source, statement)
+                each.run(source, each.change())
+                each.note(source)
+        for each in histories:
+            each.statements.append("-- captured")
+        capture(source, rng)
+        for each in histories:
+            if step % 3 == 2 or rng.random() < 0.2:
+                each.check(source, step, is_told=is_prepared)
+    check_applied(source, histories)

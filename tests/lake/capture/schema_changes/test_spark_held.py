@@ -7,8 +7,8 @@ import pytest
 
 from lake.capture.schema_changes.decisions import decide
 from lake.capture.schema_changes.history import changes_of
-from lake.capture.schema_changes.model import Action
-from lake.capture.schema_changes.policy import Policy
+from lake.capture.schema_changes.model import Action, Kind, Untouched
+from lake.capture.schema_changes.policy import Policy, UntouchedRule
 from tests.lake.capture.shop import Source
 from tests.lake.capture.typed_tables import TypedTable
 from tests.lake.layers.projects import write_project
@@ -188,4 +188,34 @@ def test_another_key(
     assert key() == "no"
     source.run("DELETE FROM t WHERE no = 1; UPDATE t SET a = 9 WHERE no = 2; INSERT INTO t (id, a) VALUES (9, 9)")
     source.capture()
+    assert "full" not in check()
+
+
+def test_columns_that_older_rows_have_filled(
+    source: Source,
+    hinting_session: Callable[[str], SparkSession],
+    metastore_server: MetastoreServer,
+    tmp_path: Path,
+) -> None:
+    fill = Policy(untouched=(UntouchedRule("*", frozenset({Kind.ADD_FILLED}), Untouched.FILL),)).of_untouched
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int)")
+    source.run("INSERT INTO t SELECT n, n FROM generate_series(1, 5) n")
+    source.capture()
+    sql = f"CREATE CAPTURED TABLE t FROM {source.into} TABLE 'public.t'"
+    table = TypedTable(tmp_path, source.client, source.into, "public.t", sql=sql, uri=metastore_server.uri)
+    spark = hinting_session("4")
+
+    def check() -> list[str]:
+        how, rows = table.refresh(spark)
+        assert rows == [[*map(repr, row)] for row in source.run("SELECT * FROM t ORDER BY id")]
+        return how
+
+    check()
+    source.run("ALTER TABLE t ADD b text DEFAULT E'it''s \\\\ \"x\"', ADD c numeric(6,2) DEFAULT 7.50, ADD d int")
+    source.run("INSERT INTO t VALUES (6, 6, 'y', 1, 1); UPDATE t SET a = 9 WHERE id = 1; DELETE FROM t WHERE id = 2")
+    source.capture(untouched=fill)
+    assert "truncate" not in source.ops("t")
+    check()
+    source.run("UPDATE t SET c = NULL WHERE id = 3; UPDATE t SET id = 40 WHERE id = 4")
+    source.capture(untouched=fill)
     assert "full" not in check()

@@ -7,7 +7,7 @@ import pytest
 
 from lake.protocol import lake as wire
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
+from lake.protocol.hive import EnvironmentContext, InvalidOperationException, MetaException, NoSuchObjectException
 from lake.protocol.lake import TableReference, TableReplaced
 from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
@@ -244,3 +244,23 @@ def test_positions_go_on_where_the_database_was_dropped_too(client: ThriftClient
     assert complete(client, made()).position == 1
     client.drop_database("identity_gone", True, True)
     assert complete(client, made()).position == 2
+
+
+def test_an_alteration_says_which_parameters_it_expects(client: ThriftClient) -> None:
+    make(client, "expected", one="1", two="2")
+
+    def alter(**expected: str) -> None:
+        table = client.get_table(DATABASE, "expected")
+        table.parameters["one"] = str(int(table.parameters["one"]) + 1)
+        given = EnvironmentContext({name.replace("__", "."): value for name, value in expected.items()})
+        client.alter_table_with_environment_context(DATABASE, "expected", table, given)
+
+    alter(expected_parameter__one="1", expected_parameter__two="2", absent_parameter__three="")
+    for wrong, now in (
+        ({"expected_parameter__one": "2", "expected_parameter__two": "3"}, "'two' is '2'"),
+        ({"expected_parameter__three": "3"}, "'three' is 'None'"),
+        ({"absent_parameter__two": "2"}, "'two' is '2'"),
+    ):
+        with pytest.raises(MetaException, match=f"The table has been modified.*{now}"):
+            alter(**wrong)
+    assert client.get_table(DATABASE, "expected").parameters["one"] == "2"

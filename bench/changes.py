@@ -1,0 +1,196 @@
+"""Changes of a captured table: how soon a held one is reported, and what is read once it is approved."""
+
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import structlog
+from pyspark.sql import SparkSession
+from sqlalchemy import make_url
+
+from bench.capture import ROWS, TABLE
+from bench.figures import Figure, Report
+from bench.options import Options
+from bench.progress import noted
+from bench.spark_server import MEMORY, spark_on_server
+from bench.spark_stages import stages
+from lake.capture.postgres.capture import Capture
+from lake.capture.postgres.capture import Options as CaptureOptions
+from lake.capture.postgres.state import State
+from lake.capture.raw_table import RawTable
+from lake.capture.schema_changes.agreed import decided, held
+from lake.capture.schema_changes.decisions import decide, with_decisions
+from lake.capture.schema_changes.history import changes_of
+from lake.capture.schema_changes.model import Action, Kind
+from lake.capture.schema_changes.policy import Policy
+from lake.capture.schema_changes.watch import bytes_since
+from lake.cli.captured_tables import definitions_of
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.projects import read_project, with_captured
+from lake.layers.runner.runner import Runner
+from lake.layers.runner.spark_engine import SparkEngine
+from lake.protocol.errors import UserError
+from lake.spark.session_client import lake_table, metastore_uri
+from lake.tables.lake import LakeClient
+from metastore.server.embedded_postgres import EmbeddedPostgres
+from tests.lake.layers.projects import write_project
+
+FULL, QUICK = 400_000, 5_000
+ROUNDS, QUICK_ROUNDS = 10, 2
+INTO, NAME = "bench.raw", "public.orders"
+SECONDS = 60.0
+
+_HELD = (
+    "A column that looks like personal data comes, and a row with it. From the commit of that row to the alarm of"
+    " `metastore capture run --policy`, which commits every five seconds, its default."
+)
+_REPLAY = (
+    "{rows:,} rows of ten columns are captured and typed, a column is renamed, which reads all rows again, and every"
+    " fourth row is updated while that is held. Then it is approved, and a refresh rewrites the typed table. Spark"
+    " {spark}, local[2], {memory}; bytes as its tasks count them."
+)
+
+
+@dataclass
+class Alarms:
+    """What a capture has said on stderr by now, with the time of each line."""
+
+    lines: list[tuple[float, str]] = field(default_factory=list)
+
+    def wait(self, text: str) -> float:
+        """When a line had a text. Raises UserError."""
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            for at, line in [*self.lines]:
+                if text in line and "schema change is held" in line:
+                    return at
+            time.sleep(0.02)
+        raise UserError(f"nothing was said of {text} within {SECONDS:.0f} seconds")
+
+
+def run(options: Options) -> Report:
+    """A source on a Postgres of its own, a capture in a process, and a project of layers."""
+    report = Report("changes", arguments=options.arguments)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    rows = options.rows or (QUICK if options.quick else FULL)
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    with ExitStack() as stack:
+        spark, home = stack.enter_context(spark_on_server({}))
+        report.versions["Spark"] = spark.version
+        source = EmbeddedPostgres(home / "source", settings={"wal_level": "logical", "max_slot_wal_keep_size": "8GB"})
+        stack.callback(source.stop)
+        url = make_url(source.start()).set(drivername="postgresql").render_as_string(hide_password=False)
+        connection = psycopg2.connect(url)
+        stack.callback(connection.close)
+        connection.autocommit = True
+        cursor = stack.enter_context(connection.cursor())
+        cursor.execute(TABLE)
+        cursor.execute(ROWS, (1, rows))
+        client = stack.enter_context(LakeClient(metastore_uri(spark)))
+        with _capturing(url, client, metastore_uri(spark), home) as alarms:
+            found = [_until_reported(cursor, alarms, number) for number in range(rounds)]
+        section = report.section("A change that is held", _HELD)
+        section.figures.append(Figure.of("until it is reported", "s", found, aim=10))
+        about = _REPLAY.format(rows=rows, spark=spark.version, memory=MEMORY)
+        report.section("A change that is approved", about).figures.extend(_replay(spark, client, cursor, url, home))
+    return report
+
+
+@contextmanager
+def _capturing(url: str, client: LakeClient, uri: str, home: Path) -> Iterator[Alarms]:
+    """Runs the command until the end of the block, and waits until the table is read."""
+    policy = home / "schema-changes.yml"
+    policy.write_text("")
+    command = [sys.executable, "-m", "lake.cli", "capture", "run", url, "--publication", "bench", "--slot", "bench"]
+    command += ["--into", INTO, "--uri", uri, "--policy", str(policy)]
+    alarms = Alarms()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = process.stderr
+        reader = threading.Thread(target=lambda: alarms.lines.extend((time.monotonic(), each) for each in lines))
+        reader.start()
+        try:
+            with noted("all rows are read"):
+                while not _is_read(client):
+                    if process.poll() is not None:
+                        raise UserError(f"the capture has ended: {''.join(each for _, each in alarms.lines[-5:])}")
+                    time.sleep(0.5)
+            yield alarms
+        finally:
+            process.terminate()
+            process.wait(SECONDS)
+            reader.join()
+
+
+def _is_read(client: LakeClient) -> bool:
+    if "bench" not in client.call(lambda thrift: thrift.get_all_databases()):
+        return False
+    state = RawTable(client, INTO).latest(State.parse)
+    return state is not None and NAME in state.tables and state.is_snapshot_done
+
+
+def _until_reported(cursor: Any, alarms: Alarms, number: int) -> float:
+    """Seconds from the commit of the first row with a column to the alarm."""
+    cursor.execute(f"ALTER TABLE orders ADD email_{number} text")
+    cursor.execute(f"INSERT INTO orders (id, email_{number}) VALUES (%s, 'a')", (-1 - number,))
+    begun = time.monotonic()
+    return alarms.wait(f"email_{number}") - begun
+
+
+def _replay(spark: SparkSession, client: LakeClient, cursor: Any, url: str, home: Path) -> list[Figure]:
+    """What a refresh takes that rewrites a typed table, beside what was captured since the change."""
+    sql = f"CREATE CAPTURED TABLE orders FROM {INTO} TABLE '{NAME}'"
+    project = write_project(home / "project", {"ods.sql": sql}, name="bench", database="bench")
+    options = CaptureOptions(source=url, publication="bench", into=INTO, slot="bench")
+
+    def capture() -> None:
+        Capture(client, options).run(once=True)
+
+    def refresh() -> None:
+        graph = graph_of(with_captured(read_project(project), definitions_of(client, project)))
+        Runner(
+            graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}), choose=False
+        ).refresh()
+
+    with noted("typed for the first time"):
+        refresh()
+    cursor.execute("ALTER TABLE orders RENAME note TO remark")
+    cursor.execute("UPDATE orders SET quantity = quantity + 1 WHERE id % 4 = 0")
+    with noted("captured, and held"):
+        capture()
+        refresh()
+    cursor.execute("UPDATE orders SET quantity = quantity + 1 WHERE id % 4 = 1")
+    capture()
+    lake, policy = client.table(INTO), Policy()
+    change = next(each for each in changes_of(lake, NAME) if each.difference.kind is Kind.RENAME)
+    captured = bytes_since(lake, NAME, change.since)
+    for each in held(decided(changes_of(lake, NAME), with_decisions(policy, lake))):
+        decide(lake, policy, NAME, str(each.at), Action.APPLY)
+    before, begun = _read(spark), time.monotonic()
+    with noted("replayed"):
+        refresh()
+    seconds, read = time.monotonic() - begun, _read(spark) - before
+    [[count]] = spark.sql("SELECT count(*) FROM bench.orders WHERE remark IS NOT NULL").collect()
+    cursor.execute("SELECT count(*) FROM orders WHERE remark IS NOT NULL")
+    if (count,) != cursor.fetchone():
+        raise UserError("the typed table has other rows than the source")
+    return [
+        Figure.of("seconds of the refresh", "s", [seconds]),
+        Figure.of("captured since the change", "MB", [captured / 1e6]),
+        Figure.of("read by the refresh", "MB", [read / 1e6]),
+        Figure.of("read, as a multiple of what was captured since", "", [read / captured], aim=1.2),
+    ]
+
+
+def _read(spark: SparkSession) -> float:
+    """The bytes that the last thousand stages have read of files."""
+    time.sleep(1)  # Spark counts them a little later
+    return float(sum(each.inputBytes() for each in stages(spark)))
