@@ -149,6 +149,7 @@ def test_a_command_of_the_servers_says_what_to_install(client_alone: Path) -> No
     assert f"pip install lake-metastore=={lake.__version__}" in run.stderr
 
 
+@pytest.mark.long
 def test_an_example_runs_with_the_client_alone(
     client_alone: Path, metastore_server: MetastoreServer, tmp_path: Path
 ) -> None:

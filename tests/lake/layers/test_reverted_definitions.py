@@ -77,6 +77,7 @@ def test_logic_and_rows_of_before_come_back_by_increments(shop: Shop, capsys: py
     rows_by(shop, 5)
 
 
+@pytest.mark.long
 def test_the_files_definition_is_applied_again_only_if_somebody_says_so(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:

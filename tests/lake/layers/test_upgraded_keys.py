@@ -139,6 +139,7 @@ def upgraded(client: LakeClient, tmp_path: Path) -> Upgraded:
     return Upgraded(client, tmp_path)
 
 
+@pytest.mark.long
 def test_layers_go_on_with_their_keys(upgraded: Upgraded) -> None:
     results = upgraded.runner().refresh().layers
     assert {each.how for each in results} == {"full"}

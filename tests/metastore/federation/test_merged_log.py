@@ -300,6 +300,7 @@ def test_a_backend_that_is_away(tmp_path: Path, url: str, metastore_server: Meta
         client.drop_database(db, True, True)
 
 
+@pytest.mark.long
 def test_a_backend_that_was_away_from_the_start(tmp_path: Path, url: str, eu: LogStandIn) -> None:
     """Nobody knows what it did meanwhile: nothing is read without it, or a loss is said."""
     with LogStandIn() as other:
