@@ -323,6 +323,7 @@ ANY_ORDER = {
     "in a CTE": f"WITH t AS (SELECT id, {NUMBER.format('')} AS rn, (SELECT 1) AS n FROM o) SELECT id FROM t",
     "of a whole": "SELECT c, row_number() OVER (ORDER BY 1 + c) AS rn FROM (SELECT c FROM o EXCEPT SELECT c FROM v)",
     "LIMIT within": "SELECT id FROM o WHERE id = (SELECT id FROM o LIMIT 1)",
+    "LIMIT of what is equal": "SELECT id FROM o WHERE c NOT IN (SELECT v.c FROM v WHERE v.c = o.c LIMIT 2 OFFSET 2)",
     "OFFSET": "SELECT id FROM o OFFSET 2",
     "LIMIT with ties": "SELECT id, c FROM o ORDER BY c LIMIT 1",
     "LIMIT of a bag": "SELECT c, ts FROM v ORDER BY c LIMIT 1",

@@ -45,7 +45,12 @@ final class WindowOrders {
         value.put("function", name);
         boolean ofRows = !(function instanceof AggregateWindowFunction) && isOfRows(window);
         value.put("total", OF_ORDERED_ROWS.contains(name) || ofRows);
-        addOrder(value.putArray("order"), Plans.elements(window.windowSpec().productElement(1)), columns);
+        List<Object> order = Plans.elements(window.windowSpec().productElement(1));
+        if (name.equals("row_number") && order.isEmpty()) { // Spark takes none as text: it has made this one of a LIMIT
+            throw new PlanReader.Refused(
+                    "LIMIT without ORDER BY in a subquery takes any rows: order them by something that tells all apart");
+        }
+        addOrder(value.putArray("order"), order, columns);
     }
 
     /** Whether a frame counts rows, so that it may part rows that tie. */
