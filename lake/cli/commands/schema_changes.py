@@ -104,9 +104,9 @@ def list_changes(
     shows_all: bool,
     as_json: bool,
 ) -> None:
-    """List the changes of captured tables that are held, and rows that may be stale.
+    """List changes that are held, and rows that may be stale.
 
-    With --project, the layers that name the column, or take it by `*`: their queries change together with the
+    They are those of captured tables. With --project, the layers that name the column, or take it by `*`: their queries change together with the
     approval, or they are rewritten by --full-refresh.
 
     \b
