@@ -52,6 +52,7 @@ def check_leftovers(made: World, histories: list[History]) -> None:
             each.check_leftovers()
 
 
+@pytest.mark.long
 def test_a_history(released_jar: Path, tmp_path: Path, seed: int) -> None:
     """Of a random kind of table, with a call that is cut off, or a driver that is killed; more in the long run."""
     require("4")

@@ -54,7 +54,7 @@ def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], Spark
         session.sql(f"RESET {each}")
 
 
-@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("kind", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.long)])
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_all_values_come_through(lake: Lake, kind: str, seed: int) -> None:
     rng = random.Random(seed)

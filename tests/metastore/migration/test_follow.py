@@ -290,6 +290,7 @@ def test_it_halts_and_says_why(
         follower(source, ours, "ff").run(until_current=True)
 
 
+@pytest.mark.long
 def test_without_a_log_all_is_compared(
     hive_reference: HiveReference, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
 ) -> None:
