@@ -106,8 +106,8 @@ def list_changes(
 ) -> None:
     """List changes that are held, and rows that may be stale.
 
-    They are those of captured tables. With --project, the layers that name the column, or take it by `*`: their queries change together with the
-    approval, or they are rewritten by --full-refresh.
+    They are those of captured tables. With --project, the layers that name the column, or take it by `*`: their
+    queries change together with the approval, or they are rewritten by --full-refresh.
 
     \b
     Examples:
