@@ -77,7 +77,7 @@ from metastore.store.federation import merged_log
 LOOK_SECONDS = 0.5
 """How often a worker looks whether the file was changed."""
 
-EVENTS_SECONDS = 0.25
+EVENTS_SECONDS = 0.5
 """How often a backend is asked for events while a client waits for some."""
 
 _NAME = "metastore front"
