@@ -345,6 +345,13 @@ TOTAL_ORDER = [
 ]
 
 
+def test_null_in_a_query_is_refused() -> None:
+    """Spark's rules come to NULL or to false, by settings and by which of them is first."""
+    for value in ("NULL", "CAST(NULL AS INT)"):
+        with pytest.raises(BadQuery, match="NULL IN a query"):
+            built(f"SELECT id FROM o WHERE {value} IN (SELECT c FROM v)")
+
+
 @pytest.mark.parametrize("name", ANY_ORDER)
 def test_queries_without_a_total_order_are_refused(name: str) -> None:
     with pytest.raises(BadQuery, match=r"total order|LIMIT"):

@@ -7,6 +7,7 @@ import java.util.Locale;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSubquery;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
@@ -75,12 +76,24 @@ final class Determinism {
         }
     }
 
+    /** Throws Refused for NULL IN a subquery: NULL or false where that has no rows, as Spark's settings and rules say. */
+    private static void checkNotNull(Expression value) {
+        if (value.foldable() && value.eval(null) == null) {
+            throw new PlanReader.Refused("NULL IN a query without rows is NULL or false, as Spark is set: compare a value");
+        }
+    }
+
     /** @param around what the expression is an argument of, without FILTER, DISTINCT and casts; null at the top */
     private static void check(Expression expression, Expression around) {
         if (expression instanceof SubqueryExpression) {
             LogicalPlan plan = ((SubqueryExpression) expression).plan();
             check(plan);
             checkCurrentTime(plan);
+        }
+        if (expression instanceof InSubquery) {
+            for (Object value : Plans.elements(((InSubquery) expression).values())) {
+                checkNotNull((Expression) value);
+            }
         }
         if (expression instanceof AggregateExpression || expression instanceof Cast) {
             Plans.parts(expression).forEach(each -> check(each, around));
