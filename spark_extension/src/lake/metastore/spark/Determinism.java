@@ -91,7 +91,7 @@ final class Determinism {
             checkCurrentTime(plan);
         }
         if (expression instanceof InSubquery) {
-            for (Object value : Plans.elements(((InSubquery) expression).values())) {
+            for (Object value : Plans.elements(((InSubquery) expression).productElement(0))) {
                 checkNotNull((Expression) value);
             }
         }
