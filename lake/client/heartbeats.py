@@ -1,9 +1,10 @@
-"""Heartbeats of instants, so that the server aborts one, or has its plan run by others, if its writer dies."""
+"""Heartbeats of instants and locks: if their holder dies, the server aborts an instant, or has its plan run by others,
+and forgets a lock."""
 
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ from thrift.Thrift import TException
 
 from lake.client.lake_types import Instant
 from lake.client.reconnecting import Connect, ReconnectingClient
-from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import HeartbeatRequest, InvalidOperationException, NoSuchObjectException
 from lake.protocol.lake import TableReference, TableReplaced
 from lake.protocol.struct import ExceptionStruct
 
@@ -26,20 +28,20 @@ _LONGEST_WAIT = 3600.0
 
 @dataclass(eq=False)
 class _Beating:
-    """An instant with heartbeats every so many seconds. `due`: when the next is, by the monotonic clock.
+    """What has heartbeats every so many seconds. `due`: when the next is, by the monotonic clock.
 
-    `refused` is why the server refused one: then there are no more.
+    `named`: what it is, for the log. `beat` sends one. `refused` is why the server refused one: then there are no more.
     """
 
-    table: TableReference
-    instant: Instant
+    named: str
+    beat: Callable[[ThriftClient], object]
     seconds: float
     due: float
     refused: str | None = None
 
 
 class Heartbeats:
-    """Sends those of any number of instants, from one thread and connection of its own while there are some."""
+    """Sends those of any number of them, from one thread and connection of its own while there are some."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
@@ -50,7 +52,26 @@ class Heartbeats:
     @contextmanager
     def sent(self, table: TableReference, instant: Instant, seconds: float) -> Iterator[None]:
         """Sends heartbeats of an instant while the block runs, the first after `seconds`."""
-        each = _Beating(table, instant, seconds, time.monotonic() + seconds)
+
+        def beat(opened: ThriftClient) -> None:
+            opened.lake_heartbeat_instant(table, instant.timestamp, instant.action, instant.running)
+
+        with self._sent(f"the instant {instant.timestamp} {instant.action}", beat, seconds):
+            yield
+
+    @contextmanager
+    def sent_of_lock(self, number: int, seconds: float) -> Iterator[None]:
+        """Sends heartbeats of a lock of Hive's while the block runs, the first after `seconds`."""
+
+        def beat(opened: ThriftClient) -> None:
+            opened.heartbeat(HeartbeatRequest(lockid=number))
+
+        with self._sent(f"the lock {number}", beat, seconds):
+            yield
+
+    @contextmanager
+    def _sent(self, named: str, beat: Callable[[ThriftClient], object], seconds: float) -> Iterator[None]:
+        each = _Beating(named, beat, seconds, time.monotonic() + seconds)
         with self._changed:
             self._beating.append(each)
             if self._thread is None:
@@ -83,22 +104,16 @@ class Heartbeats:
             return None
 
     def _send(self, client: ReconnectingClient, each: _Beating) -> None:
-        instant = each.instant
-        named = f"{instant.timestamp} {instant.action}"
         if each.refused is not None:
-            logger.warning("the instant %s is no more: %s", named, each.refused)
+            logger.warning("%s is no more: %s", each.named, each.refused)
             each.due = float("inf")
             return
         each.due = time.monotonic() + each.seconds
         try:
-            client.call(
-                lambda opened: opened.lake_heartbeat_instant(
-                    each.table, instant.timestamp, instant.action, instant.running
-                )
-            )
+            client.call(each.beat)
         except (NoSuchObjectException, InvalidOperationException, TableReplaced) as error:
             # It may have been completed while the heartbeat waited: the writer hears of that at the same time.
             each.refused = error.message
             each.due = time.monotonic() + _HEARD_SECONDS
         except (ExceptionStruct, TException, OSError) as error:
-            logger.warning("no heartbeat of the instant %s was heard: %s", named, error)
+            logger.warning("no heartbeat of %s was heard: %s", each.named, error)

@@ -549,7 +549,7 @@ class Deltas:
             return self.add("distinct", select_from(operator.groups, step).distinct(copy=False))
         columns = [_named(value, name) for name, value in operator.aggregates.items()]
         query = select_from([*operator.groups, *columns], step)
-        return self.add("groups", query.group_by(*map(exp.column, operator.groups)) if operator.groups else query)
+        return self.add("groups", grouped(query, operator.groups))
 
     def _window(self, operator: Window, step: str) -> str:
         columns = [_named(value, name) for name, value in operator.functions.items()]
@@ -580,6 +580,11 @@ def select_from(columns: Iterable[exp.Expr | str], source: str | exp.Expr) -> ex
     selected = [exp.column(each) if isinstance(each, str) else each for each in columns]
     table = relation(source) if isinstance(source, str) else source
     return exp.Select(expressions=selected, from_=exp.From(this=table))
+
+
+def grouped(query: exp.Select, columns: Sequence[str]) -> exp.Select:
+    """A query of aggregates by the columns of some names; of all rows together for none."""
+    return query.group_by(*map(exp.column, columns)) if columns else query
 
 
 def as_text(column: str) -> exp.Expr:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from lake.layers.compiler.algebra import Aggregate, Merge, Operator, Project
-from lake.layers.compiler.deltas import Deltas, Side, select_from, union_of
+from lake.layers.compiler.deltas import Deltas, Side, grouped, select_from, union_of
 
 _SIMPLE = frozenset({"tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "timestamp"})
 """Types of groups that are stored as they are."""
@@ -114,7 +114,7 @@ def _partial(aggregate: Aggregate, rows: str) -> exp.Select:
     ]
     values.append(exp.alias_(exp.Count(this=exp.Star()), "rows_n"))
     query = select_from([*aggregate.groups, *values], rows)
-    return query.group_by(*map(exp.column, aggregate.groups)) if aggregate.groups else query
+    return grouped(query, aggregate.groups)
 
 
 def _nullable(aggregate: Aggregate) -> dict[str, exp.Expr]:
@@ -159,7 +159,7 @@ def _signed(aggregate: Aggregate, step: str, word: str) -> exp.Select:
 def _folded(aggregate: Aggregate, step: str) -> exp.Select:
     values = [exp.alias_(fold(this=exp.column(name)), name) for name, (fold, _) in _folds(aggregate).items()]
     query = select_from([*aggregate.groups, *values], step)
-    return query.group_by(*map(exp.column, aggregate.groups)) if aggregate.groups else query
+    return grouped(query, aggregate.groups)
 
 
 def _is_extreme(merge: Merge) -> bool:

@@ -9,7 +9,6 @@ import logging
 import operator
 import os
 import socket
-import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,12 +17,10 @@ from datetime import UTC, datetime
 from thrift.Thrift import TApplicationException, TException
 
 from lake.client.lake_types import Instant
-from lake.client.reconnecting import ReconnectingClient
 from lake.layers.runner.records import Record
 from lake.protocol.errors import UserError
 from lake.protocol.hive import (
     CheckLockRequest,
-    HeartbeatRequest,
     LockComponent,
     LockLevel,
     LockRequest,
@@ -39,8 +36,6 @@ from lake.protocol.struct import ExceptionStruct
 from lake.tables.lake import LakeClient, LakeTable
 
 logger = logging.getLogger(__name__)
-
-_RETRY_SECONDS = 10.0
 
 
 class DefinedElsewhere(UserError):
@@ -105,7 +100,7 @@ def claimed(layers: Sequence[LakeTable], project: str, heartbeat_seconds: float)
                 raise DefinedElsewhere(_said(holder, layers))
             _unlock(client, holder.lockid)  # of our own: its answer was lost, and the call was repeated
             state = client.call(lambda thrift: thrift.check_lock(CheckLockRequest(lockid=number))).state
-        with _beating(client, number, heartbeat_seconds):
+        with client.heartbeats.sent_of_lock(number, heartbeat_seconds):
             yield
     finally:
         with suppress(ExceptionStruct, TException, OSError):  # the server forgets it after a while
@@ -141,26 +136,3 @@ def _said(holder: ShowLocksResponseElement | None, layers: Sequence[LakeTable]) 
 
 def _at(time: datetime | None, word: str = "at") -> str:
     return "" if time is None else f" {word} {time:%Y-%m-%d %H:%M:%S} UTC"
-
-
-@contextmanager
-def _beating(client: LakeClient, number: int, seconds: float) -> Iterator[None]:
-    """Says every so many seconds that the holder of a lock lives, while the block runs."""
-    ended = threading.Event()
-
-    def beat() -> None:
-        own = ReconnectingClient(client.connect, retry_seconds=_RETRY_SECONDS)
-        while not ended.wait(seconds):
-            try:
-                own.call(lambda thrift: thrift.heartbeat(HeartbeatRequest(lockid=number)))
-            except (ExceptionStruct, TException, OSError) as error:
-                logger.warning("a claim of layers wasn't renewed: %s", error)
-        own.close()
-
-    thread = threading.Thread(target=beat, name=f"claim-{number}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

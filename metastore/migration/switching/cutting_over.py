@@ -263,7 +263,7 @@ class CutOver:
 def entries_since(side: Source, key: DatabaseKey, position: int) -> list[str]:
     """The types of entries of a side's log about a database, by its name there, after a position.
 
-    None without a log.
+    There are none without a log.
     """
     found: dict[tuple[Any, ...], str] = {}
     if not side.last_event():
