@@ -27,7 +27,7 @@ TESTS = {
 """By the line of Spark, what has its tests."""
 
 EVERY = int(os.environ.get("SPARK_QUERIES", "8"))
-PARTS = 4
+PARTS = 12
 AT_ONCE = 20
 _FILE = re.compile(r"sql-tests/inputs/(?P<name>(?!udf/|udaf/|udtf/|scripting/|nonansi/|ansi/).+\.sql)")
 """Without those whose functions are made by the tests' own programs, and those that are others under other settings."""
@@ -82,6 +82,7 @@ def session(released_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         each.close()
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("line", TESTS, ids=["spark-4", "spark-3.5"])
 def test_queries_of_sparks_tests(
@@ -100,6 +101,7 @@ def test_queries_of_sparks_tests(
     with capsys.disabled():
         print(f"\n{sum(counts.values())} queries of Spark {line}'s tests, part {part}:")
         print(*(f"  {count:5} {kind}" for kind, count in counts.items()), sep="\n")
+        print(*(each for each in found if each[2] == "wrong"), sep="\n")
     assert not [each for each in found if each[2] == "wrong"]
     kinds = Counter(each[2] for each in found)
     assert kinds["equal"] > (kinds.total() - kinds[LEFT_OUT]) // 3, "many are computed, and not refused"

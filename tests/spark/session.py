@@ -41,8 +41,8 @@ def spark_of(line: str) -> Path:
 def mark_spark_tests(
     items: Sequence[pytest.Item], directory: Path, on_older_line: Callable[[str], bool] = lambda test: True
 ) -> None:
-    """Marks the tests below a directory. An ordinary run has half of a test's cases on the newer line, and one on the
-    older, if `on_older_line` says so. Which, depends on their names alone."""
+    """Marks the tests below a directory. An ordinary run has a third of a test's cases on the newer line, and
+    one on the older, if `on_older_line` says so. Which, depends on their names alone."""
     cases: dict[tuple[str, bool], list[pytest.Item]] = {}
     for item in items:
         if directory in item.path.parents:
@@ -50,7 +50,7 @@ def mark_spark_tests(
             if item.get_closest_marker("long") is None:
                 cases.setdefault((item.nodeid.partition("[")[0], "spark3.5" in item.name), []).append(item)
     for (test, is_older), found in cases.items():
-        most = int(on_older_line(test)) if is_older else (len(found) + 1) // 2
+        most = int(on_older_line(test)) if is_older else -(-len(found) // 3)
         for item in sorted(found, key=lambda each: zlib.crc32(each.nodeid.encode()))[most:]:
             item.add_marker(pytest.mark.long)
 

@@ -68,11 +68,15 @@ def test_keyed_tables_of_two_metastores(spark: SparkSession) -> None:
         " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
     assert spark.sql("SELECT * FROM o_sqlf.k ORDER BY id") == [[1, "x"], [2, "b"]]
-    assert spark.sql("SELECT * FROM l_sqlf.k VERSION AS OF 1 ORDER BY id") == [[1, "a"], [2, "b"]]
+    # They go on after those of a table that had the name.
+    first, since = (spark.value(f"SELECT min(position) FROM {place}.k.instants") for place in ("l_sqlf", "o_sqlf"))
+    assert spark.sql(f"SELECT * FROM l_sqlf.k VERSION AS OF {first} ORDER BY id") == [[1, "a"], [2, "b"]]
     joined = "SELECT a.id, a.v FROM l_sqlf.k a JOIN o_sqlf.k b ON a.id = b.id AND a.v = b.v ORDER BY 1"
     assert spark.sql(joined) == [[1, "x"], [2, "b"]]
     assert [len(spark.sql(f"SELECT * FROM {place}.k.instants")) for place in ("l_sqlf", "o_sqlf")] == [2, 3]
-    changes = "SELECT id, _change_type FROM lake_changes('o_sqlf.k', 2, 3) ORDER BY id, _change_type"
+    changes = (
+        f"SELECT id, _change_type FROM lake_changes('o_sqlf.k', {since + 1}, {since + 2}) ORDER BY id, _change_type"
+    )
     assert spark.sql(changes) == [[1, "update_postimage"], [1, "update_preimage"], [2, "insert"]]
     spark.sql("ALTER TABLE l_sqlf.k ADD COLUMNS (n INT)")
     spark.sql("INSERT INTO l_sqlf.k VALUES (3, 'c', 7)")
@@ -80,6 +84,9 @@ def test_keyed_tables_of_two_metastores(spark: SparkSession) -> None:
     spark.sql("DROP TABLE o_sqlf.k")
     spark.sql(f"CREATE TABLE o_sqlf.k (id BIGINT, v STRING) {KEYED}")
     assert spark.sql("SELECT * FROM o_sqlf.k") == [], "another table of the same name"
+    spark.sql("INSERT INTO o_sqlf.k VALUES (1, 'n')")
+    with pytest.raises(SparkError, match=f"position {since} is of a table that had the name"):
+        spark.sql(f"SELECT * FROM o_sqlf.k VERSION AS OF {since}")
 
 
 def test_what_is_not_ready(spark: SparkSession, front: FrontServer) -> None:
