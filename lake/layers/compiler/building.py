@@ -348,7 +348,9 @@ def _selected(tree: Tree) -> frozenset[str] | None:
     """The columns that a subquery selects; None where the tree's root isn't one. Its operator may have more."""
     if tree["op"] == "filter":
         return _selected(tree["input"])
-    return frozenset(tree["selected"]) if tree["op"] == "project" else None
+    if tree["op"] != "project":
+        return None
+    return frozenset(tree.get("selected") or (column for column, _ in tree["columns"]))  # all, where none was left out
 
 
 def _numbered_within(operator: Operator, column: str) -> tuple[str, ...] | None:

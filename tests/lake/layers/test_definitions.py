@@ -336,6 +336,8 @@ TOTAL_ORDER = [
     f"SELECT id, {NUMBER.format(', id')} AS rn, (SELECT count(*) FROM v) AS n FROM o",
     "SELECT c, x, row_number() OVER (ORDER BY c) AS rn FROM o PIVOT (sum(ts) FOR id IN (1 AS x))",
     "SELECT c FROM o ORDER BY ts, o.id LIMIT 1",
+    "SELECT '' AS e, id, c FROM o WHERE id > 5 ORDER BY id LIMIT 1",
+    "SELECT x FROM (SELECT id AS x, c + 1 AS y FROM o) WHERE y > 1 ORDER BY x LIMIT 1",
     "SELECT c, ts AS t FROM v ORDER BY t, c LIMIT 1",
     "SELECT DISTINCT c FROM v ORDER BY c LIMIT 1 OFFSET 2",
     "SELECT c, max(ts) AS m FROM o GROUP BY c ORDER BY m, c LIMIT 1",
