@@ -27,13 +27,9 @@ with LakeClient({uri!r}) as client:
     graph = graph_of(with_captured(read_project(directory), definitions_of(client, directory)))
 runner = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}}), choose=False)
 {pause}
-def files_read():
-    return sum(each.getBytesRead() for each in spark._jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics())
-begun = files_read()
 done = runner.refresh({full!r})
-read_by_it = files_read() - begun
 rows = read(spark, {table!r}).drop("_row_key").orderBy("id").collect()
-result = [[each.how for each in done.layers], [[shown(value) for value in row] for row in rows], read_by_it]
+result = [[each.how for each in done.layers], [[shown(value) for value in row] for row in rows]]
 """
 
 FAIL = """
@@ -45,12 +41,7 @@ runner.pause = fail
 
 
 class TypedTable:
-    """A project of the definitions of one captured table.
-
-    `bytes_read`: of files, by the latest refresh.
-    """
-
-    bytes_read = 0
+    """A project of the definitions of one captured table."""
 
     def __init__(
         self,
@@ -81,5 +72,5 @@ class TypedTable:
         """Brings the table up to date. Returns how its layers were computed, and its rows by `id`, as Python writes
         their values. `full`: layers that are computed as a whole. `fails_at`: a stage at which the refresh ends."""
         pause = "" if fails_at is None else FAIL.format(stage=fails_at)
-        how, rows, self.bytes_read = spark.python(REFRESH.format(**self._given, full=[*full], pause=pause))
+        how, rows = spark.python(REFRESH.format(**self._given, full=[*full], pause=pause))
         return how, rows

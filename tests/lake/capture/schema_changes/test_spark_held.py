@@ -9,7 +9,6 @@ from lake.capture.schema_changes.decisions import decide
 from lake.capture.schema_changes.history import changes_of
 from lake.capture.schema_changes.model import Action, Kind, Untouched
 from lake.capture.schema_changes.policy import Policy, UntouchedRule
-from lake.capture.schema_changes.watch import bytes_since
 from tests.lake.capture.shop import Source
 from tests.lake.capture.typed_tables import TypedTable
 from tests.lake.layers.projects import write_project
@@ -109,35 +108,6 @@ def test_old_columns_flow_on(
     source.run("UPDATE t SET k = 'new' WHERE id = 6; DELETE FROM t WHERE id = 1")
     source.capture()
     assert "full" not in check_all()[:2]
-
-
-def test_a_replay_reads_the_log_once(
-    source: Source,
-    hinting_session: Callable[[str], SparkSession],
-    metastore_server: MetastoreServer,
-    tmp_path: Path,
-) -> None:
-    source.run("CREATE TABLE t (id int PRIMARY KEY, a int, b text)")
-    text = "(SELECT string_agg(md5((n * 1000 + i)::text), '') FROM generate_series(1, 50) i)"
-    source.run(f"INSERT INTO t SELECT n, n, {text} FROM generate_series(1, 3000) n")
-    source.capture()
-    spark = hinting_session("4")
-    # Hadoop doesn't count what it reads so.
-    off = "spark.sparkContext._jsc.hadoopConfiguration().set('parquet.hadoop.vectored.io.enabled', 'false')"
-    spark.python(f"{off}\nresult = None")
-    sql = f"CREATE CAPTURED TABLE t FROM {source.into} TABLE 'public.t'"
-    table = TypedTable(tmp_path, source.client, source.into, "public.t", sql=sql, uri=metastore_server.uri)
-    table.refresh(spark)
-    source.run("ALTER TABLE t RENAME a TO c; UPDATE t SET c = c + 1 WHERE id % 2 = 0; DELETE FROM t WHERE id % 9 = 0")
-    source.capture()
-    table.refresh(spark)
-    lake = source.client.table(source.into)
-    [change] = changes_of(lake, "public.t")
-    decide(lake, Policy(), "public.t", str(change.at), Action.APPLY)
-    rows = table.refresh(spark)[1]
-    assert rows == [[*map(repr, row)] for row in source.run("SELECT * FROM t ORDER BY id")]
-    captured = bytes_since(lake, "public.t", change.since)
-    assert 0.5 * captured < table.bytes_read < 1.2 * captured, (table.bytes_read, captured)
 
 
 def test_another_key(
