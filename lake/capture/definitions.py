@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lake.capture.errors import CaptureError
 from lake.capture.held_changes import HeldChanges
 from lake.capture.schema_changes.flow import Agreement, agreement, fills_of
-from lake.capture.schema_changes.history import History, history_of
+from lake.capture.schema_changes.history import History, begin_of, history_of
 from lake.capture.schema_changes.policy import Policy
 from lake.capture.typed_changes import POSITION, CapturedColumn, TypedChanges, quoted
 from lake.tables.lake import LakeTable
@@ -85,10 +85,16 @@ def definition(
     fills = [each for each in agreed.fills if each.column in {column.name for column in columns}]
     target, changes, flow, misfits = map(quoted, _made(name or table.rpartition(".")[2]))
     listed = ", ".join(map(quoted, key))
+    # A definition that is printed may be there for longer than the raw table.
+    begin = None if is_printed else begin_of(history, columns[-1].form, None if held is None else held.since)
     if held is None:
-        typed = TypedChanges(lake, table, columns, key, fills, quarantines=quarantines, is_printed=is_printed)
+        typed = TypedChanges(
+            lake, table, columns, key, fills, quarantines=quarantines, is_printed=is_printed, begin=begin
+        )
     else:
-        typed = HeldChanges(lake, table, columns, key, fills, held, quarantines=quarantines, is_printed=is_printed)
+        typed = HeldChanges(
+            lake, table, columns, key, fills, held, quarantines=quarantines, is_printed=is_printed, begin=begin
+        )
     kept_apart = f"CREATE MATERIALIZED VIEW {misfits} AS\n{typed.misfits()};\n\n" if quarantines else ""
     return (
         f"CREATE MATERIALIZED VIEW {changes} AS\n{typed.changes()};\n\n{kept_apart}"

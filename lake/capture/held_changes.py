@@ -39,9 +39,10 @@ class HeldChanges(TypedChanges):
         *,
         quarantines: bool,
         is_printed: bool,
+        begin: Position | None,
     ) -> None:
         columns = [each._replace(may_be_unchanged=each.may_be_unchanged or each.name in held.large) for each in columns]
-        super().__init__(lake, table, columns, key, fills, quarantines=quarantines, is_printed=is_printed)
+        super().__init__(lake, table, columns, key, fills, quarantines=quarantines, is_printed=is_printed, begin=begin)
         self._held = held
         self._keeps_misfits = True  # the row before a change in quarantine is shown, so that it must be known
         self._waits = free(columns, "waits")

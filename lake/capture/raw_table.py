@@ -66,6 +66,9 @@ COLUMNS: Final = (
     ("ordinal", "bigint", "the third part of the position: the place in the transaction"),
 )
 
+CHANGES: Final = frozenset({"read", "insert", "update", "delete"})
+"""Operations of rows that have a row of the source. Files have all others in row groups of their own."""
+
 BUFFERED_ROWS = 20_000
 """Rows that are kept in memory before they are written into the files of the batch."""
 
@@ -257,6 +260,12 @@ class _File:
         self._writer = pq.ParquetWriter(self._target, SCHEMA, compression="zstd")
 
     def write(self, rows: Sequence[Row]) -> None:
+        """Writes a row group of changes, and one of what is said of them, so that who looks for that reads it alone."""
+        for is_change in (False, True):
+            if some := [each for each in rows if (each.op in CHANGES) is is_change]:
+                self._write(some)
+
+    def _write(self, rows: Sequence[Row]) -> None:
         columns = zip(*rows, strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA))

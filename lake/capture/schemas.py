@@ -71,6 +71,12 @@ class Schema:
         return shape.startswith(_WIDENED) and self.continues(unwidened(shape))
 
 
+def mark_of(form: str) -> str:
+    """What the text of a `schema` row has in it if its columns are those of a fingerprint, and perhaps others after
+    them."""
+    return json.dumps({"form": form})[1:-1]
+
+
 _WIDENED = "+"
 
 

@@ -1,11 +1,11 @@
 """Writes the queries by which the rows of a raw table become the typed changes of a source's table."""
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lake.capture.schema_changes.flow import Fill
 from lake.capture.schema_changes.model import Position
+from lake.capture.schemas import mark_of
 from lake.tables.lake import LakeTable
 
 POSITION = ("epoch", "commit_lsn", "ordinal")
@@ -45,8 +45,10 @@ class TypedChanges:
         *,
         quarantines: bool,
         is_printed: bool = True,
+        begin: Position | None = None,
     ) -> None:
-        """`fills`: what columns have in rows that were written before they came."""
+        """`fills`: what columns have in rows that were written before they came. `begin`: no row before it counts, now
+        or later, so that files of the raw table from before aren't read; None if nobody says so."""
         self._lake = lake
         self._table = table
         self._columns = columns
@@ -54,6 +56,7 @@ class TypedChanges:
         self._fills = fills
         self._quarantines = quarantines
         self._is_printed = is_printed
+        self._begin = begin
         self._left_out = free(columns, "left_out")
         self._misfit = free(columns, "misfit")
         self._large = [each.name for each in columns if each.may_be_unchanged and not each.in_key]
@@ -94,9 +97,13 @@ class TypedChanges:
     def _images(self, *, keeps_raw: bool = False) -> str:
         """The beginning of the query: which rows count, and rows before and after their changes."""
         position = ", ".join(POSITION)
-        of_table = f"source_table = {sql_text(self._table)}"
+        of_table, of_raw = self._of_table(), self._of_table("raw.")
         moved = " OR ".join(f"NOT (images.old.{quoted(name)} <=> images.new.{quoted(name)})" for name in self._key)
-        before, after = (", before AS raw", ", after AS raw") if keeps_raw else ("", "")
+        sides = (
+            f"CASE WHEN op = 'delete' THEN array('old') WHEN op = 'update' AND old IS NOT NULL AND ({moved})"
+            f" THEN array('new', 'old') ELSE array('new') END"
+        )
+        raw_side = ", CASE WHEN side = 'old' THEN before ELSE after END AS raw" if keeps_raw else ""
         raw = ", before, after" if keeps_raw else ""
         here, raw_at, lake, left_out = f"struct({position})", self._raw_at, self._lake.name, self._left_out
         return (
@@ -110,20 +117,25 @@ class TypedChanges:
             f"    min(CASE WHEN raw.after IS NOT NULL AND (completions.last IS NULL OR {raw_at} > completions.last)"
             f" THEN {raw_at} END) AS incomplete\n"
             f"  FROM {lake} AS raw LEFT JOIN completions ON raw.source_table = completions.source_table\n"
-            f"  WHERE raw.{of_table} AND raw.op IN ('truncate', 'incomplete') GROUP BY raw.source_table\n"
+            f"  WHERE {of_raw} AND raw.op IN ('truncate', 'incomplete') GROUP BY raw.source_table\n"
             f"), forms AS (\n"
             f"  SELECT raw.source_table, {self._known_forms()}\n"
             f"  FROM {lake} AS raw LEFT JOIN truncations ON raw.source_table = truncations.source_table\n"
-            f"  WHERE raw.{of_table} AND raw.op IN ('schema', 'hold') AND {self._counts('raw.')}\n"
+            f"  WHERE {of_raw} AND raw.op IN ('schema', 'hold') AND {self._counts('raw.')}\n"
             f"  GROUP BY raw.source_table\n"
             f"), {self._read(of_table, raw)}), both_images AS (\n"
-            f"  SELECT source_table, op, new AS image, {left_out}, {position}{after} FROM images WHERE op <> 'delete'\n"
-            f"  UNION ALL\n"
-            f"  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS {left_out},"
-            f" {position}{before}\n"
-            f"  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND ({moved}))\n"
+            # A union would read the raw table twice.
+            f"  SELECT source_table, CASE WHEN side = 'old' THEN 'delete' ELSE op END AS op,\n"
+            f"    CASE WHEN side = 'old' THEN old ELSE new END AS image,\n"
+            f"    CASE WHEN side = 'new' THEN {left_out} END AS {left_out}, {position}{raw_side}\n"
+            f"  FROM images LATERAL VIEW explode({sides}) sides AS side\n"
             f")"
         )
+
+    def _of_table(self, at: str = "") -> str:
+        """Which rows of the raw table are looked at. `at`: what stands before their columns."""
+        of_table = f"{at}source_table = {sql_text(self._table)}"
+        return of_table if self._begin is None else f"{of_table} AND NOT {is_before(self._begin, at)}"
 
     def _last_truncations(self) -> str:
         """The aggregates that say which rows don't count any more."""
@@ -315,7 +327,7 @@ def is_before(position: Position, at: str = "") -> str:
 
 def has_form(form: str) -> str:
     """Whether a `schema` row has the columns that a fingerprint is of, and perhaps others after them."""
-    return f"contains(raw.after, {sql_text(json.dumps({'form': form})[1:-1])})"
+    return f"contains(raw.after, {sql_text(mark_of(form))})"
 
 
 def _incomplete(table: str) -> str:

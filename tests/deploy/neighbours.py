@@ -8,11 +8,12 @@ import eventbus
 import lake
 import metastore
 
-#: An older server doesn't know the newest fields of a completion.
+#: An older server doesn't know the newest fields of a completion, nor the newest properties that one may change.
 OLDER = {
     "lake/protocol/generated/lake_metastore_types.py": {
         ", (29, 'replacedWhere', 11, 'UTF8'), (30, 'readGroups', 15, (11, 'UTF8', False))": "",
     },
+    "metastore/services/instant_rules/schema_evolution.py": {"(PRIMARY_KEY, BUCKET, BUCKET_KEY)": "()"},
 }
 
 #: A newer one takes further values of properties, and files of another kind.

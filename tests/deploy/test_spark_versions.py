@@ -10,6 +10,7 @@ import pytest
 from thrift.Thrift import TApplicationException
 
 from lake.client.lake_types import Completion, DataFile
+from lake.protocol.hive import InvalidOperationException
 from lake.tables.lake import LakeClient
 from tests.deploy.neighbours import NEWER, OLDER, variables
 from tests.spark.session import ConfiguredSession, SparkError, require
@@ -77,6 +78,11 @@ def test_an_older_server_refuses_what_it_does_not_know(start: Start) -> None:
     with LakeClient(server.uri) as client:
         with pytest.raises(TApplicationException, match=newer):
             client.table("d.wide").delete(pa.table({"id": [1, 9]}))
+        keyed = client.table("d.keyed")
+        other = Completion(columns=keyed.schema().columns, schema_properties={"primary-key": "id,v,dt"})
+        refused = "'primary-key' can't be changed with the columns"
+        with pytest.raises(InvalidOperationException, match=refused), keyed.writing("replacecommit") as writing:
+            writing.complete(other)
         for name in tables:
             assert {each.state for each in client.table(f"d.{name}").instants()} == {"completed"}, name
     assert rows(spark, "d.wide") == [[1, "a", 1], [2, "b", 2]]

@@ -20,10 +20,10 @@ WITH completions AS (
   SELECT source_table, op, from_json(before, '`id` bigint, `name` string, `city` string, misfit string', map('columnNameOfCorruptRecord', 'misfit', 'maxStringLen', '2147483647')) AS old, from_json(after, '`id` bigint, `name` string, `city` string, misfit string', map('columnNameOfCorruptRecord', 'misfit', 'maxStringLen', '2147483647')) AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
   FROM raw.shop WHERE source_table = 'public.customers' AND op IN ('read', 'insert', 'update', 'delete')
 ), both_images AS (
-  SELECT source_table, op, new AS image, left_out, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'
-  UNION ALL
-  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS left_out, epoch, commit_lsn, ordinal
-  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND (NOT (images.old.`id` <=> images.new.`id`)))
+  SELECT source_table, CASE WHEN side = 'old' THEN 'delete' ELSE op END AS op,
+    CASE WHEN side = 'old' THEN old ELSE new END AS image,
+    CASE WHEN side = 'new' THEN left_out END AS left_out, epoch, commit_lsn, ordinal
+  FROM images LATERAL VIEW explode(CASE WHEN op = 'delete' THEN array('old') WHEN op = 'update' AND old IS NOT NULL AND (NOT (images.old.`id` <=> images.new.`id`)) THEN array('new', 'old') ELSE array('new') END) sides AS side
 ), typed AS (
   SELECT both_images.op, both_images.left_out, both_images.epoch, both_images.commit_lsn, both_images.ordinal,
     both_images.image.`id` AS `id`,
@@ -78,10 +78,10 @@ WITH completions AS (
   SELECT source_table, op, from_json(before, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string, misfit string', map('columnNameOfCorruptRecord', 'misfit', 'maxStringLen', '2147483647')) AS old, from_json(after, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string, misfit string', map('columnNameOfCorruptRecord', 'misfit', 'maxStringLen', '2147483647')) AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
   FROM raw.shop WHERE source_table = 'public.orders' AND op IN ('read', 'insert', 'update', 'delete')
 ), both_images AS (
-  SELECT source_table, op, new AS image, left_out, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'
-  UNION ALL
-  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS left_out, epoch, commit_lsn, ordinal
-  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND (NOT (images.old.`id` <=> images.new.`id`)))
+  SELECT source_table, CASE WHEN side = 'old' THEN 'delete' ELSE op END AS op,
+    CASE WHEN side = 'old' THEN old ELSE new END AS image,
+    CASE WHEN side = 'new' THEN left_out END AS left_out, epoch, commit_lsn, ordinal
+  FROM images LATERAL VIEW explode(CASE WHEN op = 'delete' THEN array('old') WHEN op = 'update' AND old IS NOT NULL AND (NOT (images.old.`id` <=> images.new.`id`)) THEN array('new', 'old') ELSE array('new') END) sides AS side
 ), typed AS (
   SELECT both_images.op, both_images.left_out, both_images.epoch, both_images.commit_lsn, both_images.ordinal,
     both_images.image.`id` AS `id`,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from lake.capture.raw_table import PARTITION
 from lake.capture.schema_changes.classify import Cause, differences, may_change_rows
 from lake.capture.schema_changes.model import Column, Difference, Kind, Position, SchemaChange
-from lake.capture.schemas import WHOLE_ORDINAL
+from lake.capture.schemas import WHOLE_ORDINAL, mark_of
 from lake.protocol.formats.partition_names import make_name
 from lake.tables.lake import LakeTable
 
@@ -46,11 +46,13 @@ class Era(NamedTuple):
 
 class History(NamedTuple):
     """What a table has been through. `changes`: all of them, in order; those with other columns are in `eras`, too.
-    `known`: the last position at which something was said of the table's columns."""
+    `known`: the last position at which something was said of the table's columns. `begins`: positions before which no
+    row counts any more, nor ever will, in order: where the table was emptied, or was read again to its end."""
 
     eras: list[Era]
     changes: list[SchemaChange]
     known: Position
+    begins: tuple[Position, ...]
 
 
 def changes_of(lake: LakeTable, table: str) -> list[SchemaChange]:
@@ -61,6 +63,22 @@ def changes_of(lake: LakeTable, table: str) -> list[SchemaChange]:
 def history_of(lake: LakeTable, table: str) -> History:
     """The history of a source's table since it was first captured."""
     return history_in(table, _described(lake, table))
+
+
+def begin_of(history: History, form: str, until: Position | None) -> Position | None:
+    """The last position before which no row of a table counts whose columns begin with those of a fingerprint. None if
+    all rows may.
+
+    It stays the same for as long as the table has these columns, so that definitions with it do. `until`: what the
+    table had from there on doesn't matter; None if all does.
+    """
+    since: Position | None = None
+    for era in reversed(history.eras):
+        if until is None or era.at < until:
+            if mark_of(form) not in era.text:
+                break
+            since = era.at
+    return None if since is None else max((each for each in history.begins if each < since), default=None)
 
 
 def changes_in(table: str, rows: Iterable[Mapping[str, Any]]) -> list[SchemaChange]:
@@ -75,6 +93,7 @@ def history_in(table: str, rows: Iterable[Mapping[str, Any]]) -> History:
     begins: Position | None = None
     was_open: Position | None = None  # before the table began to be read again for the next era
     is_open: Position | None = None
+    truncations, waiting, done = list[Position](), list[Position](), Position(0, 0, 0)
     for row in sorted(rows, key=_position):
         op, at = row["op"], _position(row)
         if op == "truncate":  # rows count from there on, whatever was before
@@ -82,10 +101,13 @@ def history_in(table: str, rows: Iterable[Mapping[str, Any]]) -> History:
             eras = [_unblocked(each) for each in eras]
         if op == "truncate" and row["after"] is not None and begins is None:
             begins, was_open = at, is_open
+        if op == "truncate":
+            truncations.append(at)
         if op == "incomplete" or (op == "truncate" and row["after"] is not None):
             is_open = is_open or at
+            waiting.append(at)
         elif op == "complete":
-            is_open = None
+            is_open, done = None, at
         if op == "complete" or (op == "truncate" and row["after"] is None):  # no row is from before that
             changes = [each for each in changes if each.difference.kind is not Kind.STALE]
         found = [*walk.take(row)]
@@ -94,7 +116,9 @@ def history_in(table: str, rows: Iterable[Mapping[str, Any]]) -> History:
             eras.append(Era(at, begins or at, was_open if begins else is_open, row["after"], tuple(found)))
             begins = None
         known = at if op in ("schema", "hold") else known
-    return History(eras, changes, known)
+    is_waiting = min((each for each in waiting if each > done), default=None)
+    counting = (each for each in truncations if is_waiting is None or each < is_waiting)
+    return History(eras, changes, known, tuple(counting))
 
 
 def _unblocked(era: Era) -> Era:

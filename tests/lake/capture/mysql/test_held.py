@@ -58,7 +58,7 @@ def test_what_flows_on(source: Source) -> None:
 
     def shown(table: str, policy: Policy, *key: str) -> list[list[object]]:
         name = f"{source.name}.{table}"
-        made = definition(source.client.table(source.into), name, policy=policy)
+        made = definition(source.client.table(source.into), name, policy=policy, is_printed=False)
         query = made[made.index("WITH ") : made.index(";\n\n")]
         return [[*each.values()] for each in typed_rows(source.client, source.into, name, query, key)]
 

@@ -41,7 +41,7 @@ class MariaHistory(History):
 
     def shown(self, source: Any, policy: Policy | None) -> list[list[object]]:
         name = f"{source.name}.{self.name}"
-        made = definition(source.client.table(source.into), name, policy=policy)
+        made = definition(source.client.table(source.into), name, policy=policy, is_printed=False)
         query = made[made.index("WITH ") : made.index(";\n\n")]
         return [[*each.values()] for each in typed_rows(source.client, source.into, name, query)]
 

@@ -209,7 +209,7 @@ class Checked:
 
     def _rows(self, policy: Policy, key: Sequence[str] = ("id",)) -> Rows:
         """The rows of the typed table, as definitions come to them that are resolved now."""
-        made = definition(self._lake, self._table, policy=policy)
+        made = definition(self._lake, self._table, policy=policy, is_printed=False)
         query = made[made.index("WITH ") : made.index(";\n\n")]
         found = [[*each.values()] for each in typed_rows(self._client, self._into, self._table, query, key)]
         return sorted(found, key=lambda row: tuple(map(repr, row)))

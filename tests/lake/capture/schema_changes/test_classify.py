@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from lake.capture.schema_changes.classify import Cause, differences
-from lake.capture.schema_changes.history import changes_in
+from lake.capture.schema_changes.history import begin_of, changes_in, history_in
 from lake.capture.schema_changes.model import Column, Kind
 from lake.capture.schema_changes.types import kind_of
+from lake.capture.schemas import DescribedColumn, schema_of
 
 K = Kind
 ID = Column("id", "int", "int", True)
@@ -238,3 +239,33 @@ def test_what_statements_say_for_certain(row: tuple[str, str], found: list[Kind]
 def test_a_new_epoch_is_no_change() -> None:
     rows = raw(schema("id"), statement("ALTER TABLE t FORCE"), ("truncate", "again"), schema("id"))
     assert changes_in("shop.t", [*rows[:1], *(each | {"epoch": 2} for each in rows[2:])]) == []
+
+
+A, AB = (schema_of(DescribedColumn(name, "int", "int", name == "a", False) for name in names) for names in ("a", "ab"))
+EMPTIED, AGAIN, INCOMPLETE = ("truncate", None), ("truncate", "again"), ("incomplete", "why")
+OF_A, OF_AB, COMPLETE, ROW = ("schema", A.text), ("schema", AB.text), ("complete", None), ("insert", "{}")
+
+
+@pytest.mark.parametrize(
+    ("rows", "begin"),
+    [
+        ([OF_A, ROW], None),
+        ([OF_A, EMPTIED, OF_A, ROW], None),
+        ([EMPTIED, OF_A, ROW], 0),
+        ([OF_A, AGAIN, OF_AB, ROW], None),
+        ([OF_A, AGAIN, OF_AB, ROW, COMPLETE], 1),
+        ([OF_A, EMPTIED, AGAIN, OF_AB, ROW], 1),
+        ([OF_A, AGAIN, OF_AB, COMPLETE, ROW, AGAIN, OF_AB, COMPLETE, EMPTIED, OF_AB], 1),
+        ([OF_A, AGAIN, OF_A, AGAIN, OF_AB, COMPLETE], 3),
+        ([OF_A, EMPTIED, INCOMPLETE, OF_AB, ROW], 1),
+        ([OF_A, INCOMPLETE, EMPTIED, OF_AB, ROW], None),
+        ([OF_A, INCOMPLETE, EMPTIED, OF_AB, ROW, COMPLETE], 2),
+        ([OF_AB, AGAIN, OF_A, AGAIN, OF_AB, COMPLETE], 3),
+    ],
+)
+def test_from_where_on_rows_count_for_the_latest_columns(rows: list[tuple[str, str | None]], begin: int | None) -> None:
+    made = raw(*rows)
+    history = history_in("shop.t", made)
+    places = [(each["epoch"], each["commit_lsn"], each["ordinal"]) for each in made]
+    form = AB.form if OF_AB in rows else A.form
+    assert begin_of(history, form, None) == (None if begin is None else places[begin])

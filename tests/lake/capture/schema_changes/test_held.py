@@ -5,16 +5,20 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 
+import fsspec
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from lake.capture.definitions import definition
 from lake.capture.postgres.capture import Capture
+from lake.capture.rereads import order
 from lake.capture.schema_changes.agreed import decided
 from lake.capture.schema_changes.decisions import decide, with_decisions
 from lake.capture.schema_changes.history import changes_of
-from lake.capture.schema_changes.model import Action
+from lake.capture.schema_changes.model import Action, Position
 from lake.capture.schema_changes.policy import Policy, Rule
+from lake.capture.typed_changes import is_before
 from lake.cli import main
 from lake.cli.captured_tables import definitions_of
 from lake.layers.compiler.graph import graph_of
@@ -32,9 +36,9 @@ ALL_APPLIED = Policy((Rule("*", frozenset(), Action.APPLY),), ())
 
 
 def shown(source: Source, table: str, policy: Policy | None = HOLD, key: Sequence[str] = ("id",)) -> list[list[object]]:
-    """The rows of a typed table, as definitions come to them that are resolved now."""
+    """The rows of a captured table, as definitions come to them that are resolved now."""
     name = f"public.{table}"
-    made = definition(source.client.table(source.into), name, policy=policy)
+    made = definition(source.client.table(source.into), name, policy=policy, is_printed=False)
     query = made[made.index("WITH ") : made.index(";\n\n")]
     return [[*each.values()] for each in typed_rows(source.client, source.into, name, query, key)]
 
@@ -85,6 +89,62 @@ def test_a_rename(source: Source) -> None:
     source.run("TRUNCATE t; ALTER TABLE t DROP e; INSERT INTO t VALUES (2, 21, 'only', 1)")
     source.capture()
     assert shown(source, "t") == []
+
+
+def test_from_where_on_the_raw_table_is_read(source: Source) -> None:
+    """Rows before that are left out by a condition that is the same until the columns change."""
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int, b text)")
+    source.run("INSERT INTO t SELECT n, n, 'b' FROM generate_series(1, 3) n")
+    lake = source.client.table(source.into)
+
+    def made(policy: Policy = ALL_APPLIED) -> str:
+        return definition(lake, "public.t", policy=policy, is_printed=False)
+
+    def truncations() -> list[Position]:
+        rows = [each for each in source.raw("t") if each["op"] == "truncate"]
+        return [Position(each["epoch"], each["commit_lsn"], each["ordinal"]) for each in rows]
+
+    def begin(text: str) -> list[Position]:
+        return [each for each in truncations() if f"NOT {is_before(each)}" in text]
+
+    source.capture()
+    source.run("TRUNCATE t; INSERT INTO t VALUES (4, 4, 'b')")
+    source.capture()
+    first = made()
+    assert begin(first) == [], "the columns were there before"
+    source.run("ALTER TABLE t RENAME b TO c; INSERT INTO t VALUES (5, 5, 'c')")
+    seen = []
+    capture = Capture(source.client, source.options(chunk_rows=1, batch_rows=1))
+    capture.pause = lambda step: seen.append(begin(made())) if step == "chunk" else None
+    capture.run(once=True)
+    assert truncations()[:1] in seen
+    assert all(each in ([], truncations()[:1]) for each in seen), "what it had before counts until it is read again"
+    again = made()
+    assert begin(again) == truncations()[-1:]
+    assert begin(made(HOLD)) == []
+    source.run("INSERT INTO t VALUES (6, 6, 'c'); TRUNCATE t; INSERT INTO t VALUES (7, 7, 'c')")
+    source.capture()
+    order(lake, ["public.t"])
+    source.capture()
+    assert made() == again, "with another definition all would be computed again"
+    assert len(truncations()) == 4
+    source.run("ALTER TABLE t ADD d int; INSERT INTO t VALUES (8, 8, 'c', 8)")
+    source.capture()
+    assert begin(made()) == truncations()[-1:]
+    assert approved(source, "t") == [[7, 7, "c", None], [8, 8, "c", 8]]
+
+
+def test_what_is_said_of_rows_is_in_row_groups_of_its_own(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    source.capture()
+    source.run("TRUNCATE t; INSERT INTO t VALUES (2)")
+    source.capture()
+    snapshot = source.client.table(source.into).snapshot(include_uncommitted=True)
+    paths = [fsspec.url_to_fs(f"{snapshot.location}/{each.path}")[1] for each in snapshot]
+    files = [pq.ParquetFile(each) for each in paths]
+    groups = [file.read_row_group(number) for file in files for number in range(file.num_row_groups)]
+    found = [{*each.column("op").to_pylist()} for each in groups]
+    assert sorted(map(sorted, found)) == [["insert"], ["read"], ["schema"], ["schema", "truncate"]]
 
 
 D = Decimal
