@@ -492,6 +492,22 @@ def restated_parts(parts: Parts, query: str, day: str) -> list[tuple[str, str | 
     return [each for each, after in zip(found, [*found[1:], None], strict=True) if after is None or after[0] != each[0]]
 
 
+def test_a_union_of_ranges_has_the_key_of_its_branches(shop: Shop) -> None:
+    filled(shop)
+    text = (
+        "CREATE MATERIALIZED VIEW sales TBLPROPERTIES ('primary-key' = 'id,dt') AS"
+        " SELECT id, dt, amount FROM orders WHERE dt < 'd2' OR dt IS NULL"
+        " UNION ALL SELECT id, dt, amount * 2 AS amount FROM orders WHERE 'd2' {} dt"
+    )
+    assert result_of(shop.runner(text.format("<=")).refresh().layers).changed == {"inserted": 6}
+    shop.order((1, 1, 6, "d1"), (3, 1, 6, "d2"))
+    result = result_of(shop.runner(text.format("<=")).refresh().layers)
+    assert (result.how, result.changed) == ("incremental", {"updated": 2})
+    assert {row for row in shop.rows("sales") if row[0] in (1, 3)} == {(1, "d1", 6), (3, "d2", 12)}
+    with pytest.raises(BadDefinition, match="primary-key is id, dt, and what tells the rows apart is branch"):
+        shop.runner(text.format(">=")).compile()
+
+
 def test_parts() -> None:
     parts = Restated("day", "date", [Part("SELECT 1 AS day -- one", {})])
     two = parts.restated(Written.parsed("SELECT 2 AS day"), "2026-01-10")
