@@ -27,15 +27,15 @@ def print_plan(found: Sequence["LayerPlan"]) -> None:
         return
     rows = []
     for each in shown:
-        is_all = each.computes.value == "all"
+        is_read = each.computes.value in ("all", "a range")
         what = [change.value for change in each.changes]
         rows.append(
             (
                 each.layer,
                 ", ".join(what),
-                "all, rewritten" if each.rewrites else each.computes.value,
-                each.rows if is_all else None,
-                each.bytes if is_all else None,
+                _computed(each),
+                each.rows if is_read else None,
+                each.bytes if is_read else None,
                 len(each.below),
             )
         )
@@ -53,6 +53,13 @@ def print_plan(found: Sequence["LayerPlan"]) -> None:
             click.echo(f"{each.layer} is rewritten by apply, or by run --full-refresh {each.layer}", err=True)
         for name, value in each.keeps.items():
             click.echo(f"{each.layer} keeps {name} = {value or 'nothing'}, with which it was made", err=True)
+
+
+def _computed(plan: "LayerPlan") -> str:
+    if plan.since is not None:
+        column, value = plan.since
+        return f"{column} >= {value}"
+    return "all, rewritten" if plan.rewrites else plan.computes.value
 
 
 def print_revert(found: "Revert") -> None:

@@ -22,6 +22,8 @@ class BadDefinition(UsageError):
 
     def __init__(self, place: Place | Path, reason: str) -> None:
         super().__init__(f"{place}: {reason}")
+        self.place = place
+        self.reason = reason
 
 
 class BadQuery(UserError):

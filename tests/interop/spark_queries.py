@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lake.layers.compiler.written import Written
+from lake.layers.compiler.texts.written import Written
 from lake.layers.errors import BadQuery
 from lake.layers.runner.spark_engine import DEFAULTS
 from tests.lake.layers.spark_steps import DATABASE, KEY, REFUSED, Outcome, Relation, Steps, columns_of

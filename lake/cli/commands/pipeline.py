@@ -49,6 +49,44 @@ def _project_argument(command: Command) -> Command:
     return click.argument("project", metavar="DIR", type=kind)(command)
 
 
+def _tables_argument(command: Command) -> Command:
+    return click.argument("tables", nargs=-1, metavar="[TABLE]...")(command)
+
+
+def _restating_options(command: Command) -> Command:
+    for option in (
+        click.option("--whole", multiple=True, metavar="TABLE", help="Give all rows of this table its query of now."),
+        click.option("--by", metavar="COLUMN", help="The column that --from is about; by default, that of days."),
+        click.option("--from", "since", metavar="DATE", help="Change rows from this day on; others keep their query."),
+    ):
+        command = option(command)
+    return command
+
+
+def _check_restating(
+    tables: tuple[str, ...], since: str | None, by: str | None, whole: tuple[str, ...], *, alone: bool = False
+) -> None:
+    """Raises click.UsageError for options that don't fit each other. `alone`: tables may be named without them."""
+    if whole and since is not None:
+        raise click.UsageError("give either --whole or --from")
+    if by is not None and since is None:
+        raise click.UsageError("--by is about --from")
+    if tables and since is None and not alone:
+        raise click.UsageError("TABLE is about --from: without it, this is about the whole project")
+
+
+def _restate(
+    runner: "Runner", tables: tuple[str, ...], since: str | None, by: str | None, whole: tuple[str, ...]
+) -> None:
+    """Lets changed definitions be for a part of the rows, or for all of them, as options say. Raises UserError."""
+    from lake.layers.runner.restating import apply_whole, restate
+
+    if whole:
+        apply_whole(runner, whole)
+    if since is not None:
+        restate(runner, since, tables, by)
+
+
 def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
     if value is None:
         return None
@@ -124,7 +162,7 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
             time.sleep(max(0.0, every - (time.monotonic() - began)))
             if read.definitions.captured:
                 try:
-                    runner.graph = _graph_of(read, uri)
+                    runner.given = _graph_of(read, uri)
                 except UserError as error:  # the tables stay as they are defined, which says what it can't go on from
                     click.echo(f"Error: {error}", err=True)
 
@@ -151,24 +189,39 @@ def dry_run(project: Path, uri: str, as_json: bool) -> None:
 
 @pipeline.command()
 @_project_argument
+@_tables_argument
 @uri_option
+@_restating_options
 @json_option
-def plan(project: Path, uri: str, as_json: bool) -> None:
+def plan(
+    project: Path,
+    tables: tuple[str, ...],
+    uri: str,
+    since: str | None,
+    by: str | None,
+    whole: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Show which definitions changed, and what that costs.
 
     Definitions are compared with those that the latest refresh went by, by Spark's plans: a comment, other blanks or
     other names within a query compute nothing. Shown are the rows and bytes that are read, the tables below, and the
     lines that differ. Nothing is written.
 
+    With --from, what `apply --from` does is shown.
+
     \b
-    Example:
+    Examples:
       metastore pipeline plan shop --uri thrift://metastore.example:9083
+      metastore pipeline plan shop --from 2026-01-01
     """
     from lake.cli.pipeline_changes import print_plan
 
+    _check_restating(tables, since, by, whole)
     with _runner(_graph(project, uri), uri) as runner:
         from lake.layers.runner.planning import plan_of
 
+        _restate(runner, tables, since, by, whole)
         found = plan_of(runner)
     if as_json:
         print_json([each.as_json() for each in found])
@@ -178,27 +231,46 @@ def plan(project: Path, uri: str, as_json: bool) -> None:
 
 @pipeline.command()
 @_project_argument
+@_tables_argument
 @uri_option
+@_restating_options
 @confirming_options
 @json_option
-def apply(project: Path, uri: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+def apply(
+    project: Path,
+    tables: tuple[str, ...],
+    uri: str,
+    since: str | None,
+    by: str | None,
+    whole: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Refresh as `plan` says, also tables with other columns.
 
     What will be done is shown first. All tables complete together, at one moment. While somebody else applies other
     definitions of the same tables, or has done so since they were shown, this is refused.
 
+    With --from, the changed query of each TABLE, by default of all, is for rows from that value on. Earlier rows keep
+    the query that they have, in later refreshes, too, until another definition is applied. --whole ends that.
+
     \b
     Examples:
       metastore pipeline apply shop
-      metastore pipeline apply shop --yes
+      metastore pipeline apply shop --from 2026-01-01
+      metastore pipeline apply shop dws.revenue --from 2026-01-01 --by day --yes
+      metastore pipeline apply shop --whole dws.revenue
     """
     from lake.cli.pipeline_changes import print_plan
 
+    _check_restating(tables, since, by, whole)
     with _runner(_graph(project, uri), uri) as runner:
         from lake.layers.runner.planning import Other, plan_of
         from lake.layers.runner.runner import LayersFailed
         from lake.layers.undo.revert import settle
 
+        _restate(runner, tables, since, by, whole)
         found = plan_of(runner)
         if dry_run and as_json:
             print_json([each.as_json() for each in found])
@@ -223,30 +295,43 @@ def apply(project: Path, uri: str, yes: bool, dry_run: bool, as_json: bool) -> N
 
 @pipeline.command()
 @_project_argument
-@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@_tables_argument
 @uri_option
+@_restating_options
 @click.option("--samples", default=5, show_default=True, type=click.IntRange(0, 100), help="Rows to show of each kind.")
 @json_option
-def diff(project: Path, tables: tuple[str, ...], uri: str, samples: int, as_json: bool) -> None:
+def diff(
+    project: Path,
+    tables: tuple[str, ...],
+    uri: str,
+    since: str | None,
+    by: str | None,
+    whole: tuple[str, ...],
+    samples: int,
+    as_json: bool,
+) -> None:
     """Show which rows changed definitions would change.
 
     The rows of each TABLE, by default of all whose definitions have changed and of those that read them, are computed
     by the definitions of now, from the state of the sources that the stored rows were computed from. Nothing is
-    written.
+    written. With --from, that is so of rows from that value on.
 
     \b
     Examples:
       metastore pipeline diff shop
+      metastore pipeline diff shop --from 2026-01-01
       metastore pipeline diff shop dws.revenue --samples 20 --json
     """
     from lake.cli.pipeline_changes import print_differences
 
+    _check_restating(tables, since, by, whole, alone=True)
     graph = _graph(project, uri)
     for name in tables:
         graph.node(name)
     with _runner(graph, uri) as runner:
         from lake.layers.runner.differing import differences_of
 
+        _restate(runner, tables, since, by, whole)
         found = differences_of(runner, tables, samples)
     if as_json:
         print_json([each.as_json() for each in found])
@@ -256,7 +341,7 @@ def diff(project: Path, tables: tuple[str, ...], uri: str, samples: int, as_json
 
 @pipeline.command()
 @_project_argument
-@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@_tables_argument
 @uri_option
 @click.option("--write", is_flag=True, help="Put the queries of before into the project's SQL files.")
 @confirming_options

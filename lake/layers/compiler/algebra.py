@@ -65,13 +65,41 @@ class Project(Operator):
         return found.name if isinstance(found, exp.Column) else None
 
 
+class Span(NamedTuple):
+    """A range of a column's values, in their order, with NULL or without it.
+
+    `low` and `high`: a value, and 0 for the place right before it, 1 for the one right after it; None for no bound.
+    """
+
+    low: tuple[int | str, int] | None = None
+    high: tuple[int | str, int] | None = None
+    has_null: bool = True
+
+    def within(self, other: "Span") -> "Span":
+        """What two ranges of one column share."""
+        lows = [each.low for each in (self, other) if each.low is not None]
+        highs = [each.high for each in (self, other) if each.high is not None]
+        return Span(max(lows, default=None), min(highs, default=None), self.has_null and other.has_null)
+
+    def is_apart(self, other: "Span") -> bool:
+        """Whether no value is in both."""
+        if self.has_null and other.has_null:
+            return False
+        return any(
+            one.high is not None and another.low is not None and one.high <= another.low
+            for one, another in ((self, other), (other, self))
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Filter(Operator):
-    """The rows for which a condition holds. `fixed`: by column, the only texts that it may have then."""
+    """The rows for which a condition holds. `fixed`: by column, the only texts that it may have then, `spans`: the
+    range in which it is."""
 
     input: Operator
     condition: exp.Expr
     fixed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    spans: Mapping[str, Span] = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -108,9 +136,13 @@ class Join(Operator):
 
 @dataclass(frozen=True, eq=False)
 class UnionAll(Operator):
-    """The rows of several relations that have the same columns."""
+    """The rows of several relations that have the same columns.
+
+    `shares_key`: the key doesn't say of which branch a row is, since no two branches can have the same.
+    """
 
     branches: tuple[Operator, ...]
+    shares_key: bool = False
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

@@ -21,9 +21,11 @@ from lake.layers.compiler.algebra import (
     Operator,
     Project,
     Source,
+    Span,
     UnionAll,
     Window,
 )
+from lake.layers.compiler.disjoint import Branch, SharedKey, shared_key
 from lake.layers.compiler.handles import value_of
 from lake.layers.compiler.needed import columns_of, needed
 from lake.layers.compiler.typed import are_alike, has_map
@@ -55,8 +57,12 @@ class Built(NamedTuple):
 class Builder:
     """Builds operators, with names for columns that are unique in all that it builds."""
 
-    def __init__(self, tables: Mapping[str, Table], types: dict[str, str]) -> None:
-        """`tables`: those that queries may read. `types`: of the tree's columns; those of further ones are added."""
+    def __init__(self, tables: Mapping[str, Table], types: dict[str, str], *, shares_keys: bool = True) -> None:
+        """`tables`: those that queries may read. `types`: of the tree's columns; those of further ones are added.
+
+        `shares_keys`: the branches of a union that can have no rows with the same key keep it.
+        """
+        self._shares_keys = shares_keys
         self._tables = tables
         self._types = types
         self._used = len(types)
@@ -128,8 +134,11 @@ class Builder:
             if "fixed" in each:
                 column, values = each["fixed"]["column"], frozenset(each["fixed"]["values"])
                 fixed[column] = fixed.get(column, values) & values
+        spans: dict[str, Span] = {}
+        for bound in (each["bound"] for each in conditions if "bound" in each):
+            spans[bound["column"]] = _span(bound).within(spans.get(bound["column"], Span()))
         condition = exp.and_(*map(value_of, conditions))
-        return Filter(operator.columns, key, operator, condition, fixed, non_null=non_null & {*operator.columns})
+        return Filter(operator.columns, key, operator, condition, fixed, spans, non_null=non_null & {*operator.columns})
 
     def _distinct(self, tree: Tree) -> Operator:
         columns = tuple(dict.fromkeys(tree["columns"]))
@@ -215,6 +224,8 @@ class Builder:
                 for part, own in parts
             ]
             return UnionAll(columns, None, tuple(branches))
+        if self._shares_keys and (shared := shared_key(columns, parts, self._types)) is not None:
+            return self._disjoint(columns, parts, shared)
         # Each branch's key has columns of its own, which are NULL in the others: their types may differ. A branch that
         # is added at the end leaves the keys of the others as they are.
         tag = self._fresh("branch", "int")
@@ -232,6 +243,19 @@ class Builder:
                 }
             made.append(Project(tuple(expressions), key, operator, expressions))
         return UnionAll((*columns, *key), key, tuple(made), non_null=frozenset([tag]))
+
+    def _disjoint(self, columns: tuple[str, ...], parts: Sequence[Branch], shared: SharedKey) -> Operator:
+        """Branches that have no rows with the same key, which stays what it is in each of them."""
+        hidden = [self._fresh("key", self._types[each]) for each in shared.hidden[0]]
+        key = tuple(hidden[each] if isinstance(each, int) else each for each in shared.key)
+        made = []
+        for (operator, values), owns in zip(parts, shared.hidden, strict=True):
+            pairs = [*zip(columns, values, strict=True), *zip(hidden, owns, strict=True)]
+            expressions: dict[str, exp.Expr] = {column: exp.column(own) for column, own in pairs}
+            non_null = frozenset(column for column, own in pairs if own in operator.non_null)
+            made.append(Project(tuple(expressions), key, operator, expressions, non_null=non_null))
+        non_null = frozenset[str].intersection(*(each.non_null for each in made))
+        return UnionAll((*columns, *hidden), key, tuple(made), True, non_null=non_null)
 
     def _null(self, column: str) -> exp.Expr:
         """A NULL of a column's type."""
@@ -323,6 +347,19 @@ def _branches(tree: Tree) -> list[tuple[Tree, Sequence[str]]]:
         places = [inner["columns"].index(each) for each in first["values"]]
         found = [(each, [values[place] for place in places]) for each, values in _branches(inner)]
     return [*found, *((each["input"], each["values"]) for each in others)]
+
+
+def _span(bound: Tree) -> Span:
+    """The range in which a condition wants a column."""
+    value: int | str = bound["value"]
+    low, high = {
+        "<": (None, (value, 0)),
+        "<=": (None, (value, 1)),
+        ">": ((value, 1), None),
+        ">=": ((value, 0), None),
+        "=": ((value, 0), (value, 1)),
+    }[bound["side"]]
+    return Span(low, high, bound["or_null"])
 
 
 def _sides(condition: Tree, left: Operator, right: Operator) -> tuple[Tree, Tree] | None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from lake.layers.compiler.algebra import Operator, UnionAll, walk
 from lake.layers.compiler.building import Builder, Built, Table, numbered
 from lake.layers.compiler.checks import FAILED, Checks, checked, rejected
 from lake.layers.compiler.defined import Comparer, Defined, settings_of
@@ -17,7 +18,7 @@ from lake.layers.compiler.graph import Graph, Node, cdc_query
 from lake.layers.compiler.handles import readable, value_of
 from lake.layers.compiler.layers import Layer, how, keyed, layer_of, recomputed, refresh
 from lake.layers.compiler.stored_keys import NoTables, RowKeys, StoredKeys
-from lake.layers.compiler.written import Written
+from lake.layers.compiler.texts.written import Written
 from lake.layers.definitions.model import READINESS, REFRESH_POLICY, Project, RefreshPolicy
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
@@ -124,7 +125,7 @@ def compiled(
         try:
             made = _compiled(node, known, graph.project, analyser, stored or NoTables())
         except BadQuery as error:
-            raise BadDefinition(node.place, str(error)) from None
+            raise BadDefinition(node.place, f"{error}{node.hint}") from None
         table = Table(made.name, (*made.layer.outputs,), made.layer.known_by, made.layer.non_null)
         known[made.name] = table, made.types
         found.append(made)
@@ -158,6 +159,12 @@ def _compiled(
     tables = {name: table for name, (table, _) in read.items()}
     conditions = [value_of(each) for each in answer["conditions"]]
     built, layer, checks, row_keys = _as_stored(node, Builder(tables, types).built(answer), types, conditions, stored)
+    if node.restated is not None and row_keys is RowKeys.FOUND and not _shares_keys(built.operator):
+        raise BadQuery("the rows of its parts aren't known by the same columns")
+    if layer.row_key is not None and node.restated is None and _shares_keys(built.operator):
+        # Texts of keys in tables of earlier releases say of which branch a row is.
+        other = Builder(tables, types, shares_keys=False).built(answer)
+        built, layer, checks, row_keys = _as_stored(node, other, types, conditions, stored)
     kind, reasons = how(built.operator, layer.mergeable)
     if node.policy is RefreshPolicy.FULL:
         kind, reasons = "full", [f"{REFRESH_POLICY} is full", *reasons]
@@ -184,8 +191,13 @@ def _compiled(
         [*node.partitions],
         {name: node.properties[name] for name in sorted(node.properties)},
         node.is_quarantine,
+        None if node.restated is None else node.restated.as_json(),
     )
     return Compiled(node, layer, columns, kind, reasons, checks, digest, defined, row_keys)
+
+
+def _shares_keys(operator: Operator) -> bool:
+    return any(isinstance(each, UnionAll) and each.shares_key for each in walk(operator))
 
 
 def _as_stored(

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from lake.layers.compiler.written import Written
+from lake.layers.compiler.texts.restated import Restated
+from lake.layers.compiler.texts.written import Written
 from lake.layers.errors import BadQuery
 
 _SQL = "spark.sql."
@@ -68,7 +69,8 @@ class Defined:
     `queries`, `views` (by name) and `database` (of names without one) are as they were written. `tables`: those that
     they read, with `columns` and `hidden` ones as a request has them. `conditions`: of expectations, each with `name`,
     `condition` and `violation`. `columns`: the table's, with their types. `key`: of the table; `row_keys` and `form`:
-    of what its hidden keys are made, and how. `settings`: the project's for Spark that rows may depend on.
+    of what its hidden keys are made, and how. `settings`: the project's for Spark that rows may depend on. `restated`:
+    the parts that the `queries` were made of, as of `Restated`; None for a table without such.
     """
 
     queries: Sequence[str]
@@ -84,9 +86,11 @@ class Defined:
     partitions: Sequence[str]
     properties: Mapping[str, str]
     is_quarantine: bool = False
+    restated: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        found = dataclasses.asdict(self)
+        return found if self.restated is not None else {name: found[name] for name in found if name != "restated"}
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> "Defined | None":
@@ -111,6 +115,11 @@ class Defined:
             "tables": dict(self.tables),
             "conditions": [{name: each[name] for name in ("name", "condition")} for each in self.conditions],
         }
+
+    @property
+    def parts(self) -> Restated | None:
+        """The parts that it consists of; None if it has one query for all rows."""
+        return None if self.restated is None else Restated.of_json(self.restated)
 
     def texts(self) -> list[str]:
         """The texts of its queries and views."""

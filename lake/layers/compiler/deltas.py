@@ -501,7 +501,7 @@ class Deltas:
             yield from self._where_touched(
                 operator.input, {name: operator.plain(each) or "" for name, each in names.items()}
             )
-        elif isinstance(operator, UnionAll):
+        elif isinstance(operator, UnionAll) and not operator.shares_key:
             for each in operator.branches:
                 yield from self._where_touched(each, names)
         else:

@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from lake.layers.compiler.written import Written, views_in
+from lake.layers.compiler.texts.restated import Restated
+from lake.layers.compiler.texts.written import Written, views_in
 from lake.layers.definitions.model import (
     READINESS,
     AppendFlow,
@@ -32,6 +33,9 @@ class Node:
     `cdc_query`. `appends` are the queries of one that others fill, whose columns are matched by name.
     `is_quarantine`: its rows are those that the expectations keep out of the table that the query is of. `sink`: its
     rows go there, too. `is_captured`: it belongs to a captured table, whose columns follow those of the source.
+    `restated`: the parts that it consists of, whose queries are among `appends`. `restates`: digests of the definitions
+    from which it, and its quarantine, differ in the last of them alone. `is_fixed`: it is what somebody applies,
+    whatever parts its table has by now.
     """
 
     name: str
@@ -48,6 +52,9 @@ class Node:
     appends: tuple[Written, ...] = ()
     sink: Sink | None = None
     is_captured: bool = False
+    restated: Restated | None = None
+    restates: frozenset[str] = frozenset()
+    is_fixed: bool = False
 
     @property
     def waits_for_sources(self) -> bool:
@@ -55,6 +62,27 @@ class Node:
         holds = any(each.violation is Violation.HOLD for each in self.expectations)
         asked = self.properties.get(READINESS, "none").strip().lower() == "sources"
         return (holds or asked) and not self.is_quarantine
+
+    @property
+    def is_of_record(self) -> bool:
+        """Whether it consists of parts only since its table does."""
+        return self.restated is not None and not self.is_fixed and not self.is_quarantine
+
+    @property
+    def hint(self) -> str:
+        """What is said beside an error of a layer that consists of parts; nothing of others."""
+        if self.restated is None:
+            return ""
+        return (
+            f". {self.name} has this query from {self.restated.column} = {self.restated.since} on, and had another one"
+            f" before, to which that may be due: metastore pipeline apply --whole {self.name} gives all rows this one"
+        )
+
+    def of_parts(self, parts: Restated, database: str) -> "Node":
+        """The layer as it consists of parts. Raises BadQuery."""
+        queries = parts.queries()
+        reads = frozenset(name for query in queries for name in query.reads(database))
+        return dataclasses.replace(self, query=None, appends=tuple(queries), reads=reads, restated=parts)
 
     @property
     def quarantine(self) -> "Node | None":

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from sqlglot import exp
 
 from lake.layers.compiler.graph import Graph, Node
-from lake.layers.compiler.written import Written
+from lake.layers.compiler.texts.written import Written
 
 
 def layers_naming(graph: Graph, tables: Collection[str], columns: Collection[str] | None) -> list[str]:

@@ -1,10 +1,13 @@
 """Whether layers are still defined as when they were refreshed the last time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Comparer, Defined, changes_between
-from lake.layers.errors import BadDefinition
+from lake.layers.compiler.graph import Graph, Node
+from lake.layers.compiler.texts.restated import Restated
+from lake.layers.errors import BadDefinition, BadQuery
+from lake.layers.runner.layer_tables import PROJECT
 from lake.layers.runner.records import Record, latest_refresh
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
@@ -44,6 +47,66 @@ class Definitions:
         return changes_between(before, made.defined, self._comparer)
 
 
+def parts_of(lake: LakeTable, project: str) -> Restated | None:
+    """The parts that the table of a project's layer consists of since its latest refresh; None for one query for all
+    rows, and for a table that isn't the project's.
+
+    Raises LookupError if they aren't known any more.
+    """
+    try:
+        latest = latest_refresh(lake) if lake.schema().properties.get(PROJECT) == project else None
+    except NoSuchObjectException:
+        return None
+    if latest is None or latest[1].kept is None or not latest[1].kept.restated:
+        return None
+    found = definition_of(lake, latest[1])
+    if found is None or found.parts is None:
+        raise LookupError(lake.name)
+    return found.parts
+
+
+def in_force(graph: Graph, table: Callable[[str], LakeTable]) -> Graph:
+    """A project's layers, with those that consist of parts since their tables do: the last one is what the project's
+    file says, the others are what the records of refreshes have. Raises BadDefinition."""
+    nodes: dict[str, Node] = {}
+    for node in graph.nodes:
+        if node.is_fixed or node.is_quarantine:
+            continue
+        whole = f"metastore pipeline apply --whole {node.name} gives all rows what the file says"
+        try:
+            parts = parts_of(table(node.name), graph.project.name)
+            if parts is not None and node.query is None:
+                raise BadDefinition(node.place, f"{node.name} had queries for earlier rows, and has flows now. {whole}")
+            if parts is not None and node.query is not None:
+                nodes[node.name] = node.of_parts(parts.with_latest(node.query), graph.project.database)
+        except (BadQuery, LookupError) as error:
+            reason = "known" if isinstance(error, LookupError) else f"understood: {error}"
+            raise BadDefinition(
+                node.place, f"{node.name} had another query for earlier rows, which isn't {reason}. {whole}"
+            ) from None
+    try:
+        return graph.with_nodes(nodes) if nodes else graph
+    except BadDefinition as error:
+        raise BadDefinition(error.place, f"{error.reason}{next(iter(nodes.values())).hint}") from None
+
+
+def check_restated(made: Compiled, lake: LakeTable, definitions: Definitions) -> None:
+    """Raises BadDefinition if a layer's table consists of parts, and the project defines it otherwise than these: no
+    refresh computes earlier rows by another query unless somebody says so."""
+    if not made.node.is_of_record or made.node.restated is None:
+        return
+    latest = latest_refresh(lake)
+    changes = () if latest is None else definitions.changes(made, lake, latest[1])
+    if {*changes} - {Change.KEY, Change.COLUMNS}:
+        parts = made.node.restated
+        raise BadDefinition(
+            made.node.place,
+            f"{made.name} was restated from {parts.column} = {parts.since} on, and is defined otherwise now"
+            f" ({', '.join(changes)}): metastore pipeline plan shows what becomes of all rows, and apply does it;"
+            " with --from they do so for rows from some value on",
+        )
+
+
 def definition_of(lake: LakeTable, record: Record) -> Defined | None:
     """The definition that a record's refresh went by; None if it isn't known."""
     content = None if record.kept is None else record.kept.content(lake)
@@ -66,6 +129,12 @@ def reverted_at(lake: LakeTable) -> str | None:
 
     Not so where that has been begun alone, and the table stands by the definition that was to be taken back.
     """
+    found = _reverted(lake)
+    return None if found is None else found[0]
+
+
+def _reverted(lake: LakeTable) -> tuple[str, Record] | None:
+    """The same, with what the table's latest refresh said of itself."""
     try:
         time, _, digest = lake.schema().properties.get(_REVERTED, "").partition(" ")
     except NoSuchObjectException:
@@ -73,23 +142,26 @@ def reverted_at(lake: LakeTable) -> str | None:
     latest = latest_refresh(lake) if time else None
     if latest is None or (latest[1].kept is not None and latest[1].kept.digest == digest):
         return None
-    return time
+    return time, latest[1]
 
 
 def is_reverted(made: Compiled, lake: LakeTable, definitions: Definitions) -> bool:
     """Whether a layer's table was reverted, and its definition is another one."""
-    if reverted_at(lake) is None:
-        return False
-    latest = latest_refresh(lake)
-    return latest is not None and bool(definitions.changes(made, lake, latest[1]))
+    return _other_since(made, lake, definitions) is not None
+
+
+def _other_since(made: Compiled, lake: LakeTable, definitions: Definitions) -> str | None:
+    """When a layer's table was reverted to another definition than the layer's; None if it wasn't."""
+    found = _reverted(lake)
+    return found[0] if found is not None and definitions.changes(made, lake, found[1]) else None
 
 
 def check_not_reverted(made: Compiled, lake: LakeTable, definitions: Definitions) -> None:
     """Raises BadDefinition if a layer's table was reverted, and its definition is another one."""
-    if is_reverted(made, lake, definitions):
+    if (since := _other_since(made, lake, definitions)) is not None:
         raise BadDefinition(
             made.node.place,
-            f"{made.name} was reverted to an earlier definition at {reverted_at(lake)}, and this is another one: write"
+            f"{made.name} was reverted to an earlier definition at {since}, and this is another one: write"
             " the earlier one here, as metastore pipeline revert --dry-run shows it, or have this one applied by"
             " metastore pipeline apply",
         )

@@ -16,6 +16,7 @@ from lake.layers.runner.definitions import Definitions
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import check_owner
 from lake.layers.runner.records import Record, state_of
+from lake.layers.runner.restating import understood
 from lake.layers.runner.runner import RefreshFailed, Runner, named_counts
 from lake.layers.runner.source_relations import SourceRelations, count_rows, plain
 from lake.protocol.formats.keyed_table import PRIMARY_KEY, column_names
@@ -86,7 +87,7 @@ class _Comparison:
     def __init__(self, runner: Runner, engine: Engine, wanted: Collection[str], samples: int) -> None:
         self._engine = engine
         self._samples = samples
-        self._layers = runner.understood_by(engine)
+        self._layers = understood(runner, engine)
         self._lakes = {name: runner.table(name) for name in runner.graph.sources}
         for each in self._layers:
             lake = runner.table(each.name)

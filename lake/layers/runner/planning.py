@@ -1,18 +1,24 @@
 """What a refresh will do since definitions have changed, said before it is done. Nothing is written."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from lake.client.lake_types import DataFile
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Defined, text_difference
+from lake.layers.compiler.lineage import origins
+from lake.layers.compiler.restating import divided
+from lake.layers.compiler.texts.restated import Restated
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.definitions import Definitions, definition_of, is_reverted
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import BUCKETS, Fit, check_table, kept_properties
 from lake.layers.runner.records import latest_refresh
+from lake.layers.runner.restating import understood
 from lake.layers.runner.runner import Runner
+from lake.protocol.formats.partition_names import values_of
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 
@@ -25,12 +31,14 @@ class Other(StrEnum):
     PROPERTIES = "properties"  # or what partitions the table
     REWRITTEN = "rewritten below"  # a table that it reads is rewritten
     REVERTED = "reverted before"  # its table was reverted to an earlier definition, and this is another one
+    RESTATED = "restated before"  # earlier rows of its table have a definition of their own, and this is for all
 
 
 class Computes(StrEnum):
     """What a refresh computes of a layer because of changed definitions."""
 
     ALL = "all"
+    RANGE = "a range"  # rows from a value of some column on
     DIFFERENCES = "what follows"  # from rows that differ in a layer that it reads
     NOTHING = "nothing"
 
@@ -54,7 +62,9 @@ class LayerPlan:
     `refused`: why no refresh can be done as things are. `reads`: what is read if all of it is computed, of each table.
     `keeps`: properties that the definition has and the table has otherwise, as it was made with them; by name, the
     table's value. `below`: the layers that read it, directly or through others. `difference`: of its texts, for people,
-    in lines that begin with a minus, a plus or a blank; empty if the text of before isn't known.
+    in lines that begin with a minus, a plus or a blank; empty if the text of before isn't known. `since`: the column
+    and its value from which on the layer is restated; `reads` is then of the partitions that have such rows, where
+    these can be told.
     """
 
     layer: str
@@ -67,6 +77,7 @@ class LayerPlan:
     keeps: Mapping[str, str] = field(default_factory=dict)
     below: tuple[str, ...] = ()
     difference: tuple[str, ...] = ()
+    since: tuple[str, str] | None = None
 
     @property
     def rows(self) -> int | None:
@@ -92,6 +103,7 @@ class LayerPlan:
             "reads": {each.table: {"rows": each.rows, "bytes": each.bytes} for each in self.reads},
             "keeps": dict(self.keeps),
             "below": list(self.below),
+            "since": None if self.since is None else dict([self.since]),
             "difference": list(self.difference),
         }
 
@@ -115,13 +127,13 @@ class _Planning:
         self._definitions = Definitions(engine)
         self._rewritten: set[str] = set()
         self._computed: set[str] = set()
-        self._sizes: dict[str, Reading] = {}
+        self._files: dict[str, list[DataFile]] = {}
 
     def layers(self) -> list[LayerPlan]:
-        return [self._layer(each) for each in self._runner.understood_by(self._engine)]
+        return [self._layer(each) for each in understood(self._runner, self._engine)]
 
     def _layer(self, made: Compiled) -> LayerPlan:
-        lake, sources = self._runner.table(made.name), made.layer.sources
+        lake, sources, parts = self._runner.table(made.name), made.layer.sources, made.node.restated
         fit, refused = self._fit(made, lake)
         changes, before = self._changes(made, lake, fit)
         if sources & self._rewritten:
@@ -129,7 +141,7 @@ class _Planning:
         rewrites = fit is Fit.OTHER_COLUMNS
         computes = Computes.NOTHING
         if rewrites or any(isinstance(each, Change) or each in (Other.NEW, Other.REWRITTEN) for each in changes):
-            computes = Computes.ALL
+            computes = Computes.RANGE if self._is_restated(made, changes, rewrites=rewrites) else Computes.ALL
         elif sources & self._computed:
             computes = Computes.DIFFERENCES
         if rewrites:
@@ -143,11 +155,35 @@ class _Planning:
             rewrites,
             rewrites and not made.node.is_captured,
             refused,
-            tuple(map(self._size, sorted(sources))) if computes is Computes.ALL else (),
+            self._reads(made, computes),
             {} if fit is Fit.MISSING else self._kept(made, lake, rewrites=rewrites),
-            tuple(self._runner.graph.below([made.name])) if computes is Computes.ALL else (),
+            tuple(self._runner.graph.below([made.name])) if computes in (Computes.ALL, Computes.RANGE) else (),
             () if before is None else tuple(text_difference(before, made.defined)),
+            None if computes is not Computes.RANGE or parts is None else (parts.column, parts.since),
         )
+
+    @staticmethod
+    def _is_restated(made: Compiled, changes: Sequence[Change | Other], *, rewrites: bool) -> bool:
+        """Whether a part of a layer is computed alone."""
+        of_query = {Change.QUERY, Other.PROPERTIES, Other.REVERTED}
+        can_be = made.kind != "full" and not rewrites
+        return bool(made.node.restates) and can_be and {*changes} <= of_query
+
+    def _reads(self, made: Compiled, computes: Computes) -> tuple[Reading, ...]:
+        """What computing a layer reads."""
+        parts = made.node.restated
+        if computes is Computes.ALL:
+            return tuple(map(self._size, sorted(made.layer.sources)))
+        both = None if parts is None else divided(made.layer, made.checks, parts)
+        if computes is not Computes.RANGE or parts is None or both is None:
+            return ()
+        copies = [*origins(both.latest.operator, {parts.column: both.latest.outputs[parts.column]})]
+        found = []
+        for table in sorted(both.latest.sources):
+            same = {each.columns.get(parts.column) for each in copies if each.table == table}
+            column = same.pop() if len(same) == 1 else None
+            found.append(self._size(table, None if column is None else (column, parts)))
+        return tuple(found)
 
     def _kept(self, made: Compiled, lake: LakeTable, *, rewrites: bool) -> dict[str, str]:
         """The properties that a layer's table keeps, although its definition has others."""
@@ -170,6 +206,8 @@ class _Planning:
         found: list[Change | Other] = [*self._definitions.changes(made, lake, record)]
         if is_reverted(made, lake, self._definitions):
             found.append(Other.REVERTED)
+        if record.kept is not None and record.kept.restated and made.node.restated is None:
+            found.append(Other.RESTATED)
         before = definition_of(lake, record)
         if before is not None:
             if _table_of(before) != _table_of(made.defined):
@@ -178,16 +216,21 @@ class _Planning:
                 found.append(Other.FORMATTING)
         return found, before
 
-    def _size(self, table: str) -> Reading:
-        if table not in self._sizes:
-            lake = self._runner.table(table)
+    def _size(self, table: str, since: tuple[str, Restated] | None = None) -> Reading:
+        """What is read of a table: all of it, or, if it is partitioned by that, where a column is in the last part."""
+        lake = self._runner.table(table)
+        if table not in self._files:
             try:
                 position = lake.position().position
-                files = [*lake.snapshot(position, include_uncommitted=True)] if position else []
+                self._files[table] = [*lake.snapshot(position, include_uncommitted=True)] if position else []
             except NoSuchObjectException:  # a layer that the next refresh makes
-                files = []
-            self._sizes[table] = Reading(table, _sum(each.rows for each in files), sum(each.size for each in files))
-        return self._sizes[table]
+                self._files[table] = []
+        files = self._files[table]
+        keys = [each.name.lower() for each in lake.schema().keys] if since is not None and files else []
+        if since is not None and since[0] in keys:
+            place, parts = keys.index(since[0]), since[1]
+            files = [each for each in files if parts.is_latest(values_of(each.partition, keys)[place])]
+        return Reading(table, _sum(each.rows for each in files), sum(each.size for each in files))
 
 
 def _table_of(defined: Defined) -> tuple[object, ...]:

@@ -25,6 +25,7 @@ _UNDOING = frozenset({"rollback", "restore"})
 _FIELD = "pipeline"
 _COMPLETE = "complete"
 _DEFINED = "defined"
+_RESTATED = "restated"
 KEPT_FOR = 30
 """How many refreshes know a definition by the instant of one of them: texts can be long, and instants are deleted when
 they are old."""
@@ -60,13 +61,15 @@ class Read:
 @dataclass(frozen=True)
 class Kept:
     """Where the definition is kept that a refresh went by: in its own record (`definition`), or in that of the refresh
-    `number`, which completed the instant `timestamp` and `action`. `digest`: the definition's."""
+    `number`, which completed the instant `timestamp` and `action`. `digest`: the definition's. `restated`: it consists
+    of parts."""
 
     digest: str
     number: int
     definition: Mapping[str, Any] | None = None
     timestamp: str | None = None
     action: str | None = None
+    restated: bool = False
 
     def content(self, layer: LakeTable) -> Mapping[str, Any] | None:
         """The definition, as its version has written it; None if the instant is gone that has it."""
@@ -109,6 +112,8 @@ class Record:
         """The instant's metadata."""
         said = asdict(self)
         complete, kept = said.pop("complete"), said.pop("kept")  # beside it: 0.1.0 takes no other field for its own
+        if kept is not None and kept.pop(_RESTATED):
+            said[_RESTATED] = True  # releases that don't know it refuse the record: they would compute all by one part
         beside = {_COMPLETE: complete, **({} if kept is None else {_DEFINED: kept})}
         return json.dumps({"operation": "refresh", **beside, _FIELD: said}).encode()
 
@@ -131,11 +136,12 @@ def kept_next(state: LayerState, defined: Defined) -> Kept:
     number = state.number + 1
     before = None if state.record is None else state.record.kept
     if before is None or before.digest != defined.digest or number - before.number >= KEPT_FOR:
-        return Kept(defined.digest, number, defined.as_json())
+        return Kept(defined.digest, number, defined.as_json(), restated=defined.restated is not None)
     if before.definition is None:
         return before
     assert state.instant is not None
-    return Kept(before.digest, before.number, None, state.instant.timestamp, state.instant.action)
+    timestamp, action = state.instant.timestamp, state.instant.action
+    return Kept(before.digest, before.number, None, timestamp, action, before.restated)
 
 
 def state_of(layer: LakeTable) -> LayerState:
@@ -209,7 +215,8 @@ def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
                 taken = {way: Taken(**each) for way, each in given.get("taken", {}).items()}
                 estimated = Ways(**given["estimated"]) if given.get("estimated") else None
                 made = {**given, "sources": sources, "taken": taken, "estimated": estimated}
-                kept = Kept(**found[_DEFINED]) if found.get(_DEFINED) else None
+                restated = made.pop(_RESTATED, False)
+                kept = Kept(**found[_DEFINED], restated=restated) if found.get(_DEFINED) else None
                 return Record(**made, complete=found.get(_COMPLETE) is True, kept=kept)
             except (TypeError, KeyError):
                 raise UserError(

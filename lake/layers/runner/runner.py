@@ -9,6 +9,7 @@ import itertools
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,17 +17,19 @@ from typing import NamedTuple
 
 from lake.client.lake_types import Completion, Instant, Moment, Schema
 from lake.layers.compiler.building import Table
+from lake.layers.compiler.checks import Checks
 from lake.layers.compiler.compiling import Compiled, compiled
 from lake.layers.compiler.deltas import Deltas, Relations
 from lake.layers.compiler.fixed_values import fixed_values
-from lake.layers.compiler.graph import Graph
+from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.layers import all_rows, recomputed, refresh, relations_after
+from lake.layers.compiler.restating import Divided, divided, observed, restated
 from lake.layers.definitions.model import RefreshPolicy
 from lake.layers.errors import BadDefinition, RefreshLost, first_line
 from lake.layers.runner.claims import Applied, claimed
 from lake.layers.runner.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
 from lake.layers.runner.costs import INCREMENT, WHOLE, Gain, Taken, Ways, not_worth, reading_seconds
-from lake.layers.runner.definitions import Definitions, check_not_reverted
+from lake.layers.runner.definitions import Definitions, check_not_reverted, check_restated, in_force
 from lake.layers.runner.engine import Changed, Engine, SourceChange
 from lake.layers.runner.holding import held_partitions, touched_partitions
 from lake.layers.runner.layer_tables import check_table, layout_of, make_table
@@ -57,6 +60,9 @@ class RefreshFailed(UserError):
     """A refresh couldn't be done. Nothing was written."""
 
 
+RESTATED = "restated"
+"""How a layer was refreshed of which a part got another definition."""
+
 FAILED, SKIPPED = "failed", "skipped"
 """How layers were refreshed that weren't: they couldn't be computed, or read one that couldn't."""
 
@@ -65,10 +71,10 @@ FAILED, SKIPPED = "failed", "skipped"
 class LayerResult:
     """What a refresh did with a layer.
 
-    `how` is `incremental`, `by group`, `full`, `replay`, `unchanged`, `failed` or `skipped`, `why` the reason for a
-    full one or one of the last two. `changed` counts rows by what became of them, `expected` by expectation those that
-    didn't meet it. `estimated`: what its increment and all of it would take, None where there was no choice. `seconds`
-    were spent on its rows, without those of writing them.
+    `how` is `incremental`, `by group`, `full`, `restated`, `replay`, `unchanged`, `failed` or `skipped`, `why` the
+    reason for a full or restated one, or one of the last two. `changed` counts rows by what became of them, `expected`
+    by expectation those that didn't meet it. `estimated`: what its increment and all of it would take, None where there
+    was no choice. `seconds` were spent on its rows, without those of writing them.
     """
 
     layer: str
@@ -125,7 +131,10 @@ class Runner:
 
         `choose`: compute all of a layer where that is estimated to take less time than its increment.
         """
+        self.given = graph
+        """The layers as the project has them, or as somebody applies them."""
         self.graph = graph
+        """The same with the parts that tables consist of, since somebody last looked."""
         self._find = table
         self._tables: dict[str, LakeTable] = {}
         self.applied = Applied()
@@ -144,6 +153,11 @@ class Runner:
         found = Runner(graph, self._find, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
         found.applied = self.applied
         return found
+
+    def keep_parts(self) -> None:
+        """Lets tables keep the parts that they consist of now, also when they are rolled back to before they did."""
+        fixed = {each.name: dataclasses.replace(each, is_fixed=True) for each in self.graph.nodes if each.is_of_record}
+        self.given = self.given.with_nodes(fixed)
 
     def table(self, name: str) -> LakeTable:
         """The lake table of that name: one table, the same until the next refresh begins."""
@@ -179,8 +193,8 @@ class Runner:
             self._tables.clear()  # by now other tables may have their names
             engine = self.engine()
             try:
-                layers = self.compiled_by(engine, wanted, reverted)
                 definitions = Definitions(engine)
+                layers = self.compiled_by(engine, wanted, reverted, definitions)
                 others = self._defined_otherwise(layers, definitions)
                 with claimed(others, self.graph.project.name, self.heartbeat_seconds):
                     if others:  # somebody may have been quicker than the claim
@@ -216,21 +230,29 @@ class Runner:
                 found.append(lake)
         return found
 
-    def compiled_by(self, engine: Engine, full: Collection[str] = (), reverted: Collection[str] = ()) -> list[Compiled]:
+    def compiled_by(
+        self,
+        engine: Engine,
+        full: Collection[str] = (),
+        reverted: Collection[str] = (),
+        definitions: Definitions | None = None,
+    ) -> list[Compiled]:
         """The project's layers, as an engine understands them. Those that are computed as a whole because somebody
         wants it (`full`) may have other columns than their tables. `reverted`: as of `refresh`. Raises BadDefinition,
         NoSource."""
-        found, definitions = self.understood_by(engine), Definitions(engine)
+        found, definitions = self.understood_by(engine), definitions or Definitions(engine)
         for each in found:
             may_rewrite = _may_rewrite(each, full)
             if each.name not in reverted:
                 check_not_reverted(each, self.table(each.name), definitions)
+            check_restated(each, self.table(each.name), definitions)
             check_table(engine, self.table(each.name), each, self.graph.project.name, may_rewrite=may_rewrite)
         return found
 
     def understood_by(self, engine: Engine) -> list[Compiled]:
         """The project's layers, as an engine understands them, also if their tables don't fit them. Raises
         BadDefinition, NoSource."""
+        self.graph = in_force(self.given, self.table)
         sources = {name: self._source(name, engine) for name in self.graph.sources}
         keys = TableKeys(engine, self.table, self.graph.project.name)
         found = compiled(self.graph, sources, engine, keys)
@@ -247,7 +269,8 @@ class Runner:
         try:
             schema = lake.schema()
         except NoSuchObjectException:
-            raise NoSource(f"there is no table {name}, which {self._readers(name)} reads") from None
+            reader = self._reader(name)
+            raise NoSource(f"there is no table {name}, which {reader.name} reads{reader.hint}") from None
         if lake.describe().tableType == "VIRTUAL_VIEW":
             raise NoSource(f"{name} is a view of the metastore: write its query into the project as a temporary view")
         if not _is_parquet(schema):
@@ -261,8 +284,8 @@ class Runner:
             key = keyed.key if keyed.is_table_wide else (*keyed.key, *keyed.partition_columns)
         return Table(name, tuple(types), key, frozenset(key or ())), types
 
-    def _readers(self, name: str) -> str:
-        return next(each.name for each in self.graph.nodes if name in each.reads)
+    def _reader(self, name: str) -> Node:
+        return next(each for each in self.graph.nodes if name in each.reads)
 
 
 class _Changes(NamedTuple):
@@ -277,6 +300,7 @@ class _Plan:
     """How a layer is refreshed: by which steps, the last of which has its changes, and why as a `whole`.
 
     `ways`: what both ways would take, if there was a choice. `work` of the steps; 0 where nobody wants to know.
+    `divided`: the layer as two, if a part of it is restated.
     """
 
     deltas: Deltas
@@ -285,6 +309,7 @@ class _Plan:
     why: str | None
     ways: Ways | None
     work: int
+    divided: Divided | None = None
 
 
 class _Refresh:
@@ -433,7 +458,8 @@ class _Refresh:
 
     def _must_increment(self, made: Compiled) -> bool:
         """Whether there is no choice between two ways."""
-        return made.node.policy is RefreshPolicy.INCREMENTAL_STRICT or made.name in self._replay
+        is_strict = made.node.policy is RefreshPolicy.INCREMENTAL_STRICT
+        return is_strict or made.name in self._replay or self._is_restated(made, self._state(made))
 
     def _layer(self, made: Compiled) -> LayerResult:
         state = self._state(made)
@@ -444,7 +470,8 @@ class _Refresh:
         before = self._positions_read(made, state)
         why = self._why_full(made, state, before)
         moved = [name for name in sorted(made.layer.sources) if self._has_moved(name, before.get(name))]
-        if why is None and not moved and made.name not in self._replay:
+        is_restated = self._is_restated(made, state)
+        if why is None and not moved and made.name not in self._replay and not is_restated:
             self._relations[made.name] = Relations(stored, stored, stored, stored)
             self._hold(made, Deltas({}, [], f"_{plain(made.name)}"), None)
             return LayerResult(made.name, "unchanged")
@@ -454,15 +481,23 @@ class _Refresh:
         began = time.monotonic()
         step, deltas = plan.step, plan.deltas
         last = None if state.record is None else state.record.expected
-        observed = None if step is None else made.checks.observe(deltas, last, whole=plan.whole)
+        seen: list[tuple[Checks, str]] = []
+        if plan.divided is not None:
+            seen = observed(plan.divided, deltas, last)
+        elif step is not None and (rows := made.checks.observe(deltas, last, whole=plan.whole)) is not None:
+            seen = [(made.checks, rows)]
         if made.checks.holds or any(made.name in each.layer.sources for each in self._layers):
             self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
         self._sources.run(deltas.steps)
         counts = {} if step is None else named_counts(self._engine.counted(step))
-        missed = {} if observed is None else self._missed(made, observed)
+        missed = Counter[str]()
+        for checks, rows in seen:
+            counts_of = self._missed(checks, rows)
+            missed.update({column: counts_of.get(column, 0) for column in checks.columns})
         made.checks.raise_for(made.name, missed)
-        expected = {} if observed is None else made.checks.named(missed)
+        expected = made.checks.named(missed) if seen else {}
         how = "full" if plan.whole else "replay" if made.name in self._replay else made.kind
+        how = RESTATED if plan.divided is not None else how
         seconds = round(time.monotonic() - began, 3)
         result = LayerResult(made.name, how, plan.why, counts, expected, plan.ways, seconds)
         self._commit(made, state, result, step if counts else None, self._taken(plan, state, seconds))
@@ -479,14 +514,14 @@ class _Refresh:
         deltas = Deltas(relations, {}, f"_{plain(made.name)}")
         rows, step = all_rows(made.layer, deltas)
         last = None if state.record is None else state.record.expected
-        observed = made.checks.observe(deltas, last, whole=True)
+        seen = made.checks.observe(deltas, last, whole=True)
         self._relations[made.name] = Relations(rows, rows, rows, rows)
         self._sources.run(deltas.steps)
         counts = named_counts(self._engine.counted(step))
-        missed = {} if observed is None else self._missed(made, observed)
+        missed = {} if seen is None else self._missed(made.checks, seen)
         made.checks.raise_for(made.name, missed)
         seconds = round(time.monotonic() - began, 3)
-        expected = made.checks.named(missed) if observed is not None else {}
+        expected = made.checks.named(missed) if seen is not None else {}
         result = LayerResult(made.name, "full", "other columns, key or buckets", counts, expected, None, seconds)
         lake = self._lakes[made.name]
         action = self._engine.rewriting(rows, lake, self._positions[made.name], layout_of(made))
@@ -504,6 +539,8 @@ class _Refresh:
         changed: "_Changes",
     ) -> "_Plan":
         """How a layer is refreshed. `why` it must be computed as a whole; None if its increment does."""
+        if why is None and (both := self._divided(made, state, changed)) is not None:
+            return self._restated(made, both, relations, changed)
         if why is not None or (made.kind == "full" and changed.rows):
             whole = self._planned(made, state, relations, changed.rows, whole=True)
             return dataclasses.replace(whole, why=why or made.reasons[0])
@@ -519,6 +556,36 @@ class _Refresh:
             return dataclasses.replace(whole, why=why, ways=ways)
         return dataclasses.replace(increment, ways=ways)
 
+    def _is_restated(self, made: Compiled, state: LayerState) -> bool:
+        """Whether this refresh gives a part of a layer's rows another definition, and leaves others as they are."""
+        kept = None if state.record is None else state.record.kept
+        return kept is not None and kept.digest in made.node.restates and made.name not in self._replay
+
+    def _divided(self, made: Compiled, state: LayerState, changed: "_Changes") -> Divided | None:
+        """A layer whose last part alone is computed as a whole; None for others."""
+        if not self._is_restated(made, state) or made.node.restated is None or (made.kind == "full" and changed.rows):
+            return None
+        return divided(made.layer, made.checks, made.node.restated)
+
+    def _restated(
+        self, made: Compiled, both: Divided, relations: Mapping[str, Relations], changed: "_Changes"
+    ) -> "_Plan":
+        """How the last part of a layer is computed, and the others are brought up to date."""
+        assert made.node.restated is not None
+        deltas = self._deltas(made, relations, changed.rows)
+        step = restated(both, deltas, self._sources.rows_at(made.name, self._positions[made.name]), made.node.restated)
+        since = f"{made.node.restated.column} >= {made.node.restated.since}"
+        return _Plan(deltas, step, False, f"another definition where {since}", None, 0, both)
+
+    def _deltas(self, made: Compiled, relations: Mapping[str, Relations], changed: Mapping[str, Changed]) -> Deltas:
+        keys = sum(max(each) for each in changed.values())
+        grown = [name for name, each in changed.items() if not each.old]
+
+        def prunes(relation: str, columns: Sequence[str]) -> bool:
+            return self._sources.prunes(relation, columns, keys)
+
+        return Deltas(relations, changed, f"_{plain(made.name)}", grown=grown, prunes=prunes)
+
     def _planned(
         self,
         made: Compiled,
@@ -532,13 +599,7 @@ class _Refresh:
         stored = self._sources.rows_at(made.name, self._positions[made.name])
         # A replay reads what the table's rows have in them already.
         merge = made.name not in self._replay and state.record is not None and state.record.complete
-        keys = sum(max(each) for each in changed.values())
-        grown = [name for name, each in changed.items() if not each.old]
-
-        def prunes(relation: str, columns: Sequence[str]) -> bool:
-            return self._sources.prunes(relation, columns, keys)
-
-        deltas = Deltas(relations, changed, f"_{plain(made.name)}", grown=grown, prunes=prunes)
+        deltas = self._deltas(made, relations, changed)
         if whole:
             step: str | None = recomputed(made.layer, deltas, stored)
         else:
@@ -561,11 +622,11 @@ class _Refresh:
         now = Taken.measured(plan.work, seconds, state.number + 1, first=not self._runner.is_warm)
         return {**known, WHOLE if plan.whole else INCREMENT: now}
 
-    def _missed(self, made: Compiled, step: str) -> Mapping[str, int]:
+    def _missed(self, checks: Checks, step: str) -> Mapping[str, int]:
         """How many of the computed rows don't meet an expectation, by its column; none where it isn't there."""
-        observed = self._engine.observed(step)
-        further = made.checks.uncounted(observed)
-        return {**observed, **(self._engine.aggregated(step, further) if further else {})}
+        found = self._engine.observed(step)
+        further = checks.uncounted(found)
+        return {**found, **(self._engine.aggregated(step, further) if further else {})}
 
     def _hold(self, made: Compiled, deltas: Deltas, changes: str | None) -> None:
         """Finds out which partitions an expectation keeps back: of those that change, or weren't ready."""
@@ -592,7 +653,9 @@ class _Refresh:
             name: None if name not in read else read[name].position(self._lakes[name]) for name in made.layer.sources
         }
         if made.name not in self._replay:
-            return found
+            # What the part alone reads that is restated has no rows of before in the others.
+            fresh = found.keys() - read.keys() if self._is_restated(made, state) else ()
+            return {**found, **{name: self._positions[name] for name in fresh}}
         since = self._replay[made.name]
         return {
             name: None if position is None else min(position, self._lakes[name].position_of(since))
@@ -607,7 +670,8 @@ class _Refresh:
             return f"{min(rewritten)} has got other columns, another key or other buckets"
         if state.record is None:
             return "first refresh"
-        if made.name not in self._replay and not self._is_defined_as(made, state.record):
+        is_other = made.name not in self._replay and not self._is_defined_as(made, state.record)
+        if is_other and not self._is_restated(made, state):
             return "the definition has changed"
         if not state.is_ours:
             return "somebody else has changed the table"
@@ -708,7 +772,7 @@ class _Refresh:
         """Whether each row of a layer is its query's answer, after a refresh."""
         if result.how == "full" or state.record is None:
             return True
-        return state.record.complete and self._is_defined_as(made, state.record)
+        return state.record.complete and (self._is_defined_as(made, state.record) or result.how == RESTATED)
 
 
 def _may_rewrite(made: Compiled, full: Collection[str]) -> bool:

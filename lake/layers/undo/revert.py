@@ -17,10 +17,10 @@ from lake.client.lake_types import Instant, Moment
 from lake.layers.compiler.compiling import ROW_KEYS
 from lake.layers.compiler.defined import Change, Comparer, Defined, changes_between, text_difference
 from lake.layers.compiler.graph import Graph, Node
-from lake.layers.compiler.written import Written
+from lake.layers.compiler.texts.written import Written
 from lake.layers.definitions.model import REFRESH_POLICY, Expectation, RefreshPolicy, Violation
 from lake.layers.errors import BadQuery
-from lake.layers.runner.definitions import definition_of, forget_reverted, keep_reverted, reverted_at
+from lake.layers.runner.definitions import definition_of, forget_reverted, in_force, keep_reverted, reverted_at
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.planning import LayerPlan, plan_of
 from lake.layers.runner.records import latest_refresh, record_before, standing_refreshes
@@ -92,15 +92,15 @@ def plan_revert(runner: Runner, layers: Collection[str] = ()) -> Revert:
     `layers`: some of the project's, by name; by default those whose definitions changed last, at one moment. Layers
     that were reverted before stay so. Raises CannotRevert, BadDefinition, NoSource.
     """
-    own = {each.name: each for each in runner.graph.nodes if not each.is_quarantine}
-    wanted = {runner.graph.node(name).name for name in layers}
+    own = {each.name: each for each in runner.given.nodes if not each.is_quarantine}
+    wanted = {runner.given.node(name).name for name in layers}
     if unfit := sorted(wanted - own.keys()):
         raise CannotRevert(f"{unfit[0]} is a quarantine: name the table to which it belongs")
     engine = runner.engine()
     try:
         chosen = _chosen(runner, own, wanted, engine)
-        nodes = {each.layer: _node_before(own[each.layer], each.before, runner.graph) for each in chosen}
-        graph = runner.graph.with_nodes(nodes)
+        nodes = {each.layer: _node_before(own[each.layer], each.before, runner.given) for each in chosen}
+        graph = runner.given.with_nodes(nodes)
         changed = [each for each in chosen if each.since is not None]
         restored, why_whole = _restored(runner, graph, changed, engine)
     finally:
@@ -131,7 +131,7 @@ def apply_revert(runner: Runner, revert: Revert, now: datetime | None = None) ->
         except (InvalidOperationException, InstantConflict) as error:  # others have written, or cleaned, meanwhile
             logger.info("layers can't be rolled back, and are computed as a whole: %s", error)
     runner.pause("rolled back")
-    runner.graph = revert.graph
+    runner.given = revert.graph
     asked = [each.layer for each in revert.plans if each.asks]
     return runner.refresh(asked, reverted=[each.layer for each in revert.layers])
 
@@ -148,6 +148,8 @@ def write_back(graph: Graph, revert: Revert) -> Mapping[str, str | None]:
     found: dict[str, str | None] = {}
     for each in revert.layers:
         now, before = graph.node(each.layer), revert.graph.node(each.layer)
+        if before.restated is not None:  # a file has the last part of it
+            before = replace(before, query=before.restated.latest.parsed())
         file = graph.project.directory / now.place.file
         found[each.layer] = reason = _why_not_written(now, before, file)
         if reason is None and now.query is not None and before.query is not None:
@@ -244,6 +246,10 @@ def _node_before(node: Node, before: Defined, graph: Graph) -> Node:
             f" take the change back in its file, and apply that"
         )
     try:
+        if (parts := before.parts) is not None:
+            own = parts.latest.parsed()
+            found = replace(node, query=own, policy=_policy(before)).of_parts(parts, before.database)
+            return replace(found, is_fixed=True, **_of_table(before))
         views = {name: Written.parsed(text) for name, text in before.views.items()}
         queries = [Written.parsed(text).with_views(views) for text in before.queries]
         reads = frozenset(name for query in queries for name in query.reads(before.database))
@@ -256,12 +262,21 @@ def _node_before(node: Node, before: Defined, graph: Graph) -> Node:
         appends=() if is_query else tuple(queries),
         reads=reads,
         policy=_policy(before) if is_query else node.policy,
-        properties=before.properties,
-        partitions=tuple(before.partitions),
-        expectations=tuple(
-            Expectation(each["name"], each["condition"], Violation(each["violation"])) for each in before.conditions
-        ),
+        is_fixed=True,
+        **_of_table(before),
     )
+
+
+def _of_table(before: Defined) -> dict[str, Any]:
+    """What a definition said of the table beside its query."""
+    conditions = before.conditions
+    return {
+        "properties": before.properties,
+        "partitions": tuple(before.partitions),
+        "expectations": tuple(
+            Expectation(each["name"], each["condition"], Violation(each["violation"])) for each in conditions
+        ),
+    }
 
 
 def _policy(before: Defined) -> RefreshPolicy:
@@ -276,9 +291,10 @@ def _restored(
         return (), "nothing has changed since"
     moment = Moment(min(each.since.moment or 0 for each in changed if each.since is not None) - 1)
     names = {each.layer for each in changed}
-    names |= {*runner.graph.below(names), *graph.below(names)}
+    now = in_force(runner.given, runner.table)
+    names |= {*now.below(names), *graph.below(names)}
     found = []
-    for node in _nodes(runner.graph, graph, names):
+    for node in _nodes(now, graph, names):
         lake = runner.table(node.name)
         try:
             position = lake.position_of(moment)

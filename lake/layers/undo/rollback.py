@@ -87,13 +87,13 @@ class Rollback(Closing):
         Raises NoSuchObjectException without the instant, CannotUndo, UserError for a table that isn't the project's,
         BadDefinition, NoSource if the refresh that follows couldn't compute the layers.
         """
-        name = runner.graph.full_name(table)
-        if name not in (*runner.graph.sources, *(each.name for each in runner.graph.nodes)):
-            raise UserError(f"{name} isn't of the project: it neither makes nor reads such a table")
         self._runner = runner
         self._engine = runner.engine()
         try:
             runner.compiled_by(self._engine)
+            name = runner.graph.full_name(table)
+            if name not in (*runner.graph.sources, *(each.name for each in runner.graph.nodes)):
+                raise UserError(f"{name} isn't of the project: it neither makes nor reads such a table")
             ranges = _ranges(runner, name, timestamp)
             self._undone = [self._undo(name, each) for name, each in sorted(ranges.items())]
             self.plan = RollbackPlan(

@@ -15,6 +15,7 @@ from lake.layers.definitions.model import Definitions, Project, View
 from lake.layers.errors import Place
 from lake.layers.runner.differing import differences_of
 from lake.layers.runner.planning import plan_of
+from lake.layers.runner.restating import restate
 from lake.layers.runner.runner import RefreshResult, Runner
 from lake.layers.runner.spark_engine import DEFAULTS, SparkEngine
 from lake.layers.undo.rollback import Rollback
@@ -48,6 +49,24 @@ class Layers:
         """Refreshes, compares, and says how each layer was refreshed, and how many rows changed."""
         return self._compared(self.runner.refresh(full))
 
+    def restated(self, before: Mapping[str, str], by: Mapping[str, tuple[str, str, str]], *, apply: bool) -> Any:
+        """Refreshes layers whose queries are others since some value: of a column, as text, and as Spark has it.
+
+        `apply`: they were the ones of `before` for all rows by now.
+        """
+        for name, (column, since, _) in by.items() if apply else ():
+            restate(self.runner, since, [name], column)
+        result = self.runner.refresh()
+        both = {
+            name: (
+                f"SELECT * FROM ({before[name]}) WHERE {column} < {value} OR {column} IS NULL"
+                f" UNION ALL SELECT * FROM ({self.queries[name]}) WHERE {column} >= {value}"
+            )
+            for name, (column, _, value) in by.items()
+        }
+        self.queries = {**self.queries, **both}
+        return self._compared(result)
+
     def planned(self) -> dict[str, list[Any]]:
         """What a plan says of each layer: what has changed, and what is computed."""
         return {
@@ -80,7 +99,7 @@ class Layers:
         session = self.spark.newSession()
         for key, value in DEFAULTS.items():
             session.conf.set(key, value)
-        node = self.graph.node(name)
+        node = self.runner.graph.node(name)
         for table in node.reads:
             rows = read(session, table, include_uncommitted=True)
             rows.drop("_row_key").createOrReplaceTempView(table.partition(".")[2])

@@ -53,6 +53,9 @@ def test_status_and_graph(shop: Shop, metastore_server: MetastoreServer, tmp_pat
         (["rollback", ".", "--table", "a"], 2, "give --table and --instant, or --to"),
         (["rollback", ".", "--to", "noon"], 2, "'noon' is neither a moment's number nor a time"),
         (["replay", ".", "--table", "x", "--since", "7"], 2, "the project has no table x"),
+        (["apply", ".", "--from", "2026-01-01", "--whole", "a"], 2, "give either --whole or --from"),
+        (["diff", ".", "--by", "day"], 2, "--by is about --from"),
+        (["plan", ".", "a"], 2, "TABLE is about --from"),
     ],
     ids=[
         "nowhere",
@@ -65,6 +68,9 @@ def test_status_and_graph(shop: Shop, metastore_server: MetastoreServer, tmp_pat
         "no instant",
         "no moment",
         "a table to replay",
+        "all and a part",
+        "a column alone",
+        "a table alone",
     ],
 )
 def test_what_is_refused(

@@ -191,6 +191,55 @@ def test_changed_definitions_on_spark(spark: SparkSession, database: str) -> Non
     assert layers.refresh() == {"wide": ["full", 1]}
 
 
+BEFORE = {
+    "wide": QUERIES["wide"],
+    "seen": "SELECT city, cust FROM visits",
+    "left": "SELECT id, dt, n FROM stock WHERE open",
+    "hours": "SELECT date_trunc('HOUR', at) AS hour, city, count(*) AS n FROM orders GROUP BY ALL",
+}
+SINCE = {
+    "wide": ("at", "2026-01-31 11:00:00", "TIMESTAMP '2026-01-31 11:00:00'"),
+    "seen": ("cust", "2", "2"),
+    "left": ("dt", "2026-01-02", "DATE '2026-01-02'"),
+    "hours": ("hour", "2026-01-31T11:00", "TIMESTAMP '2026-01-31 11:00:00'"),
+}
+CORRECTED = {
+    "wide": QUERIES["wide"].replace("o.city, o.price", "c.city, o.price"),
+    "seen": "SELECT DISTINCT city, cust FROM visits WHERE city IS NOT NULL",
+    "left": "SELECT id, dt, n + 1 AS n FROM stock WHERE open AND n > 0",
+    "hours": "SELECT date_trunc('HOUR', at) AS hour, city, sum(amount) AS n FROM orders GROUP BY ALL",
+}
+
+
+@pytest.mark.long
+def test_queries_that_change_from_a_value_on_spark(spark: SparkSession, database: str) -> None:
+    """Rows are those of the one query before it, and those of the other from it on, whatever the sources do."""
+    layers = Layers(spark, database, BEFORE)
+    layers.write(
+        "stock",
+        "VALUES (1, 5, 1, DATE '2026-01-01', true), (2, 6, 1, DATE '2026-01-02', true),"
+        " (3, 0, 1, DATE '2026-01-03', true) AS t(id, n, at, dt, open)",
+    )
+    layers.refresh()
+    assert layers.call("planned()")["wide"] == [[], "nothing"]
+    layers.write("stock", "VALUES (4, 7, 1, DATE '2026-01-01', true) AS t(id, n, at, dt, open)")
+    layers.queries = {**CORRECTED, "seen": BEFORE["seen"] + " WHERE city IS NOT NULL"}
+    done = layers.call(f"restated({BEFORE!r}, {SINCE!r}, apply=True)")
+    assert {name: how for name, (how, _) in done.items()} == dict.fromkeys(BEFORE, "restated")
+    assert done["left"] == ["restated", 3], "a row that comes, one that changes, and one that goes"
+    layers.change()
+    layers.write(
+        "stock",
+        "VALUES (5, 7, 1, DATE '2026-01-01', true), (6, 7, 1, DATE '2026-01-02', true) AS t(id, n, at, dt, open)",
+    )
+    done = layers.call(f"restated({BEFORE!r}, {SINCE!r}, apply=False)")
+    assert "full" not in {how for how, _ in done.values()}
+    assert done["left"] == ["incremental", 2]
+    layers.queries = CORRECTED
+    with pytest.raises(SparkError, match=r"seen was restated from cust = 2 on, and is defined otherwise now \(query\)"):
+        layers.refresh()
+
+
 @pytest.mark.long
 def test_definitions_with_other_columns_on_spark(spark: SparkSession, database: str) -> None:
     """A table is rewritten, at one moment with those that read it."""
@@ -503,6 +552,17 @@ def test_the_commands_for_changed_definitions(
     assert "query, reverted before" in call("plan", "id, length(name) AS name").stdout
     assert call("apply", "id, length(name) AS name", "--yes").returncode == 0
     assert call("run", "id, length(name) AS name").returncode == 0, "that is forgotten"
+    assert call("apply", "id, name", "--yes").returncode == 0
+    part = ("--from", "2", "--by", "id")
+    assert "id >= 2" in call("plan", "id, upper(name) AS name", *part).stdout
+    done = call("apply", "id, upper(name) AS name", "named", *part, "--yes", "--json")
+    assert json.loads(done.stdout)["tables"][0]["how"] == "restated", done.stderr
+    assert sorted(spark.sql(f"SELECT * FROM {database}.named")) == [[1, "a"], [2, "B"], [3, "A"]]
+    assert call("run", "id, upper(name) AS name").returncode == 0
+    refused = call("run", "id, name")
+    assert (refused.returncode, "was restated from id = 2 on" in refused.stderr) == (2, True), refused.stderr
+    assert call("apply", "id, upper(name) AS name", "--whole", "named", "--yes").returncode == 0
+    assert sorted(spark.sql(f"SELECT * FROM {database}.named")) == [[1, "A"], [2, "B"], [3, "A"]]
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@ package lake.metastore.spark;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -15,16 +16,36 @@ import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThan;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.LessThan;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** What an algebra has to know of conditions: which columns they say are equal, aren't NULL, or have which values. */
+/**
+ * What an algebra has to know of conditions: which columns they say are equal, aren't NULL, have which values, or are in which
+ * range.
+ */
 final class Conditions {
+    /** Types whose values have one order everywhere. A text with a collation of its own has another type. */
+    private static final List<DataType> ORDERED =
+            Arrays.asList(
+                    DataTypes.ByteType,
+                    DataTypes.ShortType,
+                    DataTypes.IntegerType,
+                    DataTypes.LongType,
+                    DataTypes.DateType,
+                    DataTypes.TimestampType,
+                    DataTypes.StringType);
+
     private Conditions() {}
 
     /** Adds the parts of a condition that AND joins. */
@@ -51,6 +72,7 @@ final class Conditions {
         if (isEqual || condition instanceof In) {
             addFixed(value, parts, columns);
         }
+        addBound(value, condition, columns);
         into.add(value);
     }
 
@@ -105,5 +127,73 @@ final class Conditions {
             ArrayNode texts = fixed.putArray("values");
             values.forEach(each -> texts.add(((Literal) each).value().toString()));
         }
+    }
+
+    /**
+     * Says on which side of a value a condition wants a column, and whether NULL will do, too. Dates are days, times
+     * microseconds; texts are compared by their bytes.
+     */
+    private static void addBound(ObjectNode value, Expression condition, Map<ExprId, Attribute> columns) {
+        Expression comparison = condition;
+        Expression orNull = null;
+        if (condition instanceof Or) {
+            Or both = (Or) condition;
+            orNull = both.left() instanceof IsNull ? both.left() : both.right();
+            comparison = orNull == both.left() ? both.right() : both.left();
+        }
+        if (!(comparison instanceof BinaryComparison) || (orNull != null && !(orNull instanceof IsNull))) {
+            return;
+        }
+        BinaryComparison compared = (BinaryComparison) comparison;
+        boolean isTurned = compared.right() instanceof AttributeReference;
+        Expression column = isTurned ? compared.right() : compared.left();
+        Object than = constant(isTurned ? compared.left() : compared.right());
+        String side = sideOf(compared, isTurned);
+        if (side == null || than == null || !(column instanceof AttributeReference)) {
+            return;
+        }
+        if (!ORDERED.contains(column.dataType())) {
+            return;
+        }
+        if (orNull != null && !((IsNull) orNull).child().semanticEquals(column)) {
+            return;
+        }
+        ObjectNode bound = value.putObject("bound");
+        bound.put("column", PlanReader.columnOf((AttributeReference) column, columns).name());
+        bound.put("side", side);
+        if (than instanceof Number) {
+            bound.put("value", ((Number) than).longValue());
+        } else {
+            bound.put("value", than.toString());
+        }
+        bound.put("or_null", orNull != null);
+    }
+
+    /** The value of a constant that was written so, or as a text that becomes one; null for other expressions. */
+    private static Object constant(Expression value) {
+        if (value instanceof Cast && ((Cast) value).child() instanceof Literal) {
+            try {
+                return value.eval(null);
+            } catch (RuntimeException unfit) { // the query fails by itself
+                return null;
+            }
+        }
+        return value instanceof Literal ? ((Literal) value).value() : null;
+    }
+
+    private static String sideOf(BinaryComparison compared, boolean isTurned) {
+        if (compared instanceof LessThan) {
+            return isTurned ? ">" : "<";
+        }
+        if (compared instanceof LessThanOrEqual) {
+            return isTurned ? ">=" : "<=";
+        }
+        if (compared instanceof GreaterThan) {
+            return isTurned ? "<" : ">";
+        }
+        if (compared instanceof GreaterThanOrEqual) {
+            return isTurned ? "<=" : ">=";
+        }
+        return compared instanceof EqualTo ? "=" : null;
     }
 }

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token
 
-from lake.layers.compiler import streams
+from lake.layers.compiler.texts import streams
 from lake.layers.errors import BadQuery
 
 _SPARK = sqlglot.Dialect.get_or_raise("spark")
