@@ -227,6 +227,10 @@ class Follower:
             standing.is_current = True
             return
         self._looked_late = time.monotonic()
+        if not position and self._followed.state.mark is None and last:
+            # There was no log, or an empty one: what was changed before it was kept isn't in it.
+            self._compare(standing, "there was no log before", last)
+            return
         events = self._old.events(max(0, position - OVERLAP), OVERLAP + _AT_ONCE)
         if any(each.eventType == _HIDDEN for each in events):
             raise Halted("the log hides entries from this user: follow as one who may see all (METASTORE_SOURCE_USER)")

@@ -39,7 +39,7 @@ def begun(
     position = old.last_event()  # before anything is read
     followed = begin(here, source, selection, renaming)
     state = followed.state
-    if not state.imported and followed.position == 0:
+    if not state.imported and followed.position == 0 and state.held is None:  # else what was read before is older
         followed.position = position or 0
     state.mirrored |= {key for key in keys if _is_empty(here, renaming.database_key(key))}
     state.held = IMPORT

@@ -382,7 +382,8 @@ class Verifier:
             else:
                 text = "; ".join(canonical.differences(here, there))
             remark = Remark(kind, name, text, serious=True)
-        self._count(kind, remark, _number(kind, name, there), _number(kind, name, here), of=of)
+        number = _number(kind, name, there)
+        self._count(kind, remark, number, number if remark is None else _number(kind, name, here), of=of)
 
     def _count(self, kind: str, remark: Remark | None, there: int = 0, here: int = 0, *, of: Place = None) -> None:
         """`of`: what the object belongs to."""

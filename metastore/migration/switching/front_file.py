@@ -110,6 +110,11 @@ class FrontFile:
 
         `only_tried`: the file stays. Raises UserError where the file can't say so by these keys.
         """
+        if (beside := self.mapping().beside.get(old.backend)) is not None:
+            raise UserError(
+                f"{self.path}: backend {beside} is beside {old.backend}, and nobody would find its tables of {old.key}"
+                " any more: give it names of its own first"
+            )
         reasons = []
         for named in (False, True):
             try:
@@ -184,7 +189,7 @@ def _lead(values: Values, *, front: str, old: Site, new: Site, named: bool) -> N
     _set(one, "rename", left)
     if old.key.database in _listed(one.get("allow")) and len(_listed(one.get("allow"))) > 1:
         _without(one, "allow", old.key.database)
-    else:
+    elif old.key.database not in _listed(one.get("deny")):  # or this is done again
         one["deny"] = [*_listed(one.get("deny")), old.key.database]
     _without(one, "read_only", old.key.database)
     _without(other, "deny", new.key.database)

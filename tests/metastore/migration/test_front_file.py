@@ -133,3 +133,21 @@ def test_backends_are_known_by_their_addresses(file: FrontFile) -> None:
     assert file.backend_at("thrift://old") == "old"
     with pytest.raises(UserError, match=r"0 backends have a server at else:9083: .*--old-backend"):
         file.backend_at("thrift://else:9083")
+
+
+def test_a_backend_beside_the_old_one_keeps_its_tables(file: FrontFile) -> None:
+    """They are found by the names of the old one alone."""
+    text = FILE + '[backends.more]\nuris = "thrift://more:9083"\nbeside = "old"\nnumber = 3\n'
+    file.path.write_text(text)
+    with pytest.raises(UserError, match="backend more is beside old, and nobody would find its tables of sales any"):
+        file.lead("sales", site("old", "sales"), site("lake", "sales"), only_tried=True)
+    with pytest.raises(UserError, match="backend more is beside old"):
+        file.lead("sales", site("old", "sales"), site("lake", "sales"))
+    assert file.path.read_text() == text
+
+
+def test_what_is_done_twice_is_done_once(file: FrontFile) -> None:
+    """As by a command that goes on after a kill."""
+    for _ in range(2):
+        file.lead("sales", site("old", "sales"), site("lake", "sales"))
+    assert file.mapping().backends["old"].deny == ("people", "sales")
