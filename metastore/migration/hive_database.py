@@ -4,7 +4,8 @@ It tells what calls don't: bit vectors, statistics of all engines and when they 
 filtered or translated for a client.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from lake.protocol.hive import (
@@ -338,6 +339,13 @@ class HiveDatabase:
             _described(table.key, of[number], engine, rows)
             for (number, engine), rows in sorted(grouped.items(), key=lambda pair: (of[pair[0][0]], pair[0][1]))
         ]
+
+    def heard(self) -> AbstractContextManager[Callable[[], bytes | None]]:
+        return self._rows.heard()
+
+    def pass_over_partitions(self, table: TableParts, names: Sequence[str]) -> None:
+        self.partitions(table, names)
+        self.partition_statistics(table, names)
 
     # --- roles and grants -------------------------------------------------------------------------------------
 

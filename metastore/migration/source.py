@@ -1,6 +1,7 @@
 """What a metastore is asked for, whichever way it is reached."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from lake.protocol.errors import UserError
@@ -63,6 +64,15 @@ class Source(Protocol):
         """Those of the named partitions that are there."""
 
     def partition_statistics(self, table: TableParts, names: Sequence[str]) -> list[ColumnStatistics]: ...
+
+    def heard(self) -> AbstractContextManager[Callable[[], bytes | None]]:
+        """A digest of all that the metastore answers to this thread meanwhile, once it has ended.
+
+        Where it is the same again, so is what was made of the answers. None: the connection broke meanwhile.
+        """
+
+    def pass_over_partitions(self, table: TableParts, names: Sequence[str]) -> None:
+        """Asks what `partitions` and then `partition_statistics` ask, for what is `heard`. Nothing is made of it."""
 
     def roles(self) -> list[Role]: ...
 

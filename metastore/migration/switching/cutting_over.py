@@ -32,7 +32,7 @@ from metastore.migration.switching.gate import Gate, NotTaken
 from metastore.migration.switching.marks import Marks
 from metastore.migration.switching.pointers import Pointers, of_iceberg
 from metastore.migration.thrift_source import ThriftSource
-from metastore.migration.verifying import EXTRA, Comparison, Verifier
+from metastore.migration.verifying import EXTRA, Comparison, Seen, Verifier
 
 QUIET_SECONDS = 1.0
 """How long the log must be quiet after the freeze: requests that were under way end meanwhile."""
@@ -103,6 +103,7 @@ class CutOver:
             say=lambda standing: None,
             warn=say,
         )
+        self._seen = self._follower.seen = Seen()
 
     def run(self, key: DatabaseKey, gate: Gate) -> Moved:
         """`key`: by its name there. Raises Failed, NotTaken, SourceFailed, TakenOver."""
@@ -267,7 +268,7 @@ class CutOver:
         return found.compared, notes
 
     def _compare(self, key: DatabaseKey) -> Comparison:
-        return compare(self._old, self._here, key, self._followed.state.renaming, self._threads)
+        return compare(self._old, self._here, key, self._followed.state.renaming, self._threads, self._seen)
 
     def _sorted_out(self, found: Comparison) -> tuple[list[Remark], list[Remark]]:
         """What keeps a database there, and notes.
@@ -311,11 +312,13 @@ def entries_since(side: Source, key: DatabaseKey, position: int) -> list[str]:
         last = newest
 
 
-def compare(old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renaming, threads: int) -> Comparison:
+def compare(
+    old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renaming, threads: int, seen: Seen
+) -> Comparison:
     """How a database, by its name there, differs, and roles."""
     progress = Progress(lambda line: None, "compared")
     one = exactly([key])
-    return Verifier(old, here, selection=one, renaming=renaming, progress=progress, threads=threads).run()
+    return Verifier(old, here, selection=one, renaming=renaming, progress=progress, threads=threads, seen=seen).run()
 
 
 def wait_for_transactions(side: Source, key: DatabaseKey, where: str) -> None:

@@ -28,7 +28,7 @@ from metastore.migration.switching.marks import Marks
 from metastore.migration.switching.pointers import Pointers
 from metastore.migration.switching.returning import Returner
 from metastore.migration.thrift_source import ThriftSource
-from metastore.migration.verifying import Comparison
+from metastore.migration.verifying import Comparison, Seen
 
 _ROUNDS = 3  # of comparing and bringing before it is frozen, and after
 _TIMES = ("createTime: ", "grantInfo.createTime: ")
@@ -53,6 +53,7 @@ class RollBack:
         self._old = old
         self._here = here
         self._followed = followed
+        self._seen = Seen()
         self._threads = threads
         self._say = say
 
@@ -153,7 +154,7 @@ class RollBack:
         problems: list[Remark] = []
         blocking: list[Remark] = []
         for _ in range(_ROUNDS):
-            found = compare(self._old, self._here, key, renaming, self._threads)
+            found = compare(self._old, self._here, key, renaming, self._threads, self._seen)
             blocking, notes = self._sorted_out(found)
             if not blocking:
                 return found.compared, notes

@@ -386,3 +386,44 @@ def test_a_log_that_is_not_told_any_more_is_no_quiet_one(place: Place, monkeypat
     with pytest.raises(SourceFailed, match="the notification log can't be read any more"):
         entries_since(source, key, 1)
     assert entries_since(source, key, 0) == []  # there was none
+
+
+def test_views_of_iceberg_are_closed_there_as_tables_are(place: Place, tmp_path: Path) -> None:
+    pointer = {
+        "table_type": "ICEBERG-VIEW",
+        "metadata_location": f"file:{tmp_path}/si/v/metadata/00001.gz.metadata.json",
+    }
+    options = ("--uri", place.ours.uri, "--databases", "si")
+    with place.client("old") as old:
+        old.create_database(builders.database("si", locationUri=f"file:{tmp_path}/si"))
+        old.create_table(builders.view("si", "v", parameters=pointer))
+        run("import", place.old, *options)
+        run("cut-over", place.old, "si", *options, "--frozen-by-hand")
+        moved = old.get_table("si", "v").parameters
+        assert moved["lake.moved.metadata_location"] == pointer["metadata_location"]
+        assert "/this-table-has-moved-to-" in moved["metadata_location"]
+        run("roll-back", place.old, "si", *options, "--frozen-by-hand")
+        assert pointer.items() <= old.get_table("si", "v").parameters.items()
+
+
+def test_an_import_that_begins_while_a_database_moves_leaves_it_alone(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another selection, which has listed the databases before."""
+    options = ("--uri", place.ours.uri, "--databases", "sj")
+    with place.client("old") as old, place.client("ours") as ours:
+        old.create_database(builders.database("sj", locationUri=f"file:{tmp_path}/sj"))
+        old.create_table(builders.table("sj", "t", sd=builders.storage(location=f"file:{tmp_path}/sj/t")))
+        run("import", place.old, *options)
+        asked, begun = ThriftSource.last_event, []
+
+        def cut_over_meanwhile(source: ThriftSource) -> int | None:
+            if not begun:
+                begun.append(True)
+                run("cut-over", place.old, "sj", *options, "--frozen-by-hand")
+                ours.drop_table("sj", "t", False)
+            return asked(source)
+
+        monkeypatch.setattr(ThriftSource, "last_event", cut_over_meanwhile)
+        run("import", place.old, "--uri", place.ours.uri, "--databases", "sj*", "--replace")
+    assert tables(place, "ours", "sj") == []
