@@ -23,7 +23,7 @@ from metastore.migration.switching.cutting_over import (
     thaw,
     wait_for_transactions,
 )
-from metastore.migration.switching.gate import Gate
+from metastore.migration.switching.gate import Gate, NotTaken
 from metastore.migration.switching.marks import Marks
 from metastore.migration.switching.pointers import Pointers
 from metastore.migration.switching.returning import Returner
@@ -92,12 +92,15 @@ class RollBack:
             self._followed.settle(key, Home.RETURNING)
         except BaseException as error:
             if not isinstance(error, TakenOver):
-                self._close_again(key)
-                thaw(gate, self._say)
-                self._say(f"{key}: it stays here, and may be written here again")
-                self._followed.settle(key, Home.HERE)
+                self._give_up(key, gate)
             raise
         return self._finish(key, gate, began, compared, notes, position)
+
+    def _give_up(self, key: DatabaseKey, gate: Gate) -> None:
+        self._close_again(key)
+        thaw(gate, self._say)
+        self._say(f"{key}: it stays here, and may be written here again")
+        self._followed.settle(key, Home.HERE)
 
     def _close_again(self, key: DatabaseKey) -> None:
         """The database there, and Iceberg's tables in it, which were opened while all was brought."""
@@ -132,7 +135,13 @@ class RollBack:
         """`position`: of the log here when it was compared."""
         if position is None:  # a command before was killed
             position = self._here.last_event() or 0
-        gate.switch()
+        try:
+            gate.switch()
+        except NotTaken:
+            raise
+        except UserError:
+            self._give_up(key, gate)
+            raise
         frozen = time.monotonic() - began
         self._followed.settle(key, Home.THERE)
         if (line := gate.said()) is not None:

@@ -3,14 +3,18 @@
 import errno
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lake.protocol.connection.login import Login
 from lake.protocol.errors import UserError
 from metastore.federation.configuration import FederationError
+from metastore.federation.mapping import Mapping
 from metastore.federation.names import Name
 from metastore.migration.objects import DatabaseKey
 from metastore.migration.switching.front_file import FrontFile, Site
+from metastore.migration.switching.gate import FrontGate
 
 FILE = """# the front of all
 [server]
@@ -151,3 +155,32 @@ def test_what_is_done_twice_is_done_once(file: FrontFile) -> None:
     for _ in range(2):
         file.lead("sales", site("old", "sales"), site("lake", "sales"))
     assert file.mapping().backends["old"].deny == ("people", "sales")
+
+
+def test_what_somebody_else_changes_meanwhile_is_kept(file: FrontFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a command for another database: each freezes its own."""
+    checked, begun = Mapping.__init__, []
+
+    def slow(mapping: Mapping, *arguments: Any) -> None:
+        checked(mapping, *arguments)
+        if not begun:
+            begun.append(True)
+            FrontFile(file.path).freeze(site("old", "hr"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Mapping, "__init__", slow)
+        file._change(lambda values: values["backends"]["old"]["read_only"].append("sales"))
+    assert begun and file.is_frozen(site("old", "hr")) and file.is_frozen(site("old", "sales"))
+
+
+def test_clients_are_led_nowhere_else_if_it_was_not_frozen_all_the_time(file: FrontFile) -> None:
+    old, new = site("old", "sales"), site("lake", "sales")
+    gate = FrontGate(file, "sales", old, new, (), Login())
+    file.freeze(old)
+    file.path.write_text(FILE)  # from an editor
+    with pytest.raises(UserError, match="somebody has let sales be changed again in the meantime"):
+        gate.switch()
+    file.freeze(old)
+    gate.switch()
+    gate.switch()
+    assert file.leads_to("sales", new)

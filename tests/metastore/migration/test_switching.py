@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.errors import UserError
 from lake.protocol.hive import (
     AllocateTableWriteIdsRequest,
     Catalog,
@@ -29,7 +30,7 @@ from lake.protocol.hive import (
 )
 from lake.protocol.lake import ImportRequest
 from metastore.migration.followed import Home
-from metastore.migration.objects import DatabaseKey
+from metastore.migration.objects import MOVED_TO, DatabaseKey
 from metastore.migration.source import SourceFailed
 from metastore.migration.switching.cutting_over import entries_since
 from metastore.migration.switching.front_file import FrontFile, Site
@@ -427,3 +428,26 @@ def test_an_import_that_begins_while_a_database_moves_leaves_it_alone(
         monkeypatch.setattr(ThriftSource, "last_event", cut_over_meanwhile)
         run("import", place.old, "--uri", place.ours.uri, "--databases", "sj*", "--replace")
     assert tables(place, "ours", "sj") == []
+
+
+def test_a_roll_back_whose_file_was_changed_meanwhile_closes_the_old_one_again(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with place.client("old") as old:
+        old.create_database(builders.database("sk_2", locationUri=f"file:{tmp_path}/sk_2"))
+    run("import", place.old, "--uri", place.ours.uri, "--databases", "sk_2")
+    place.switch("cut-over", "sk_2", "--databases", "sk_2")
+
+    def edited(*_: object) -> None:
+        raise UserError("somebody has changed it")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FrontFile, "lead", edited)
+        patched.setattr("metastore.migration.switching.gate.FrontGate.check", lambda _: None)
+        assert "somebody has changed it" in place.complaint("roll-back", "sk_2", "--databases", "sk_2")
+    with place.client("old") as old, place.client() as front:
+        assert MOVED_TO in old.get_database("sk_2").parameters
+        front.create_table(builders.table("sk_2", "t", sd=builders.storage(location=f"file:{tmp_path}/sk_2/t")))
+    assert (place.home("sk_2"), tables(place, "ours", "sk_2")) == (Home.HERE, ["t"])
+    place.switch("roll-back", "sk_2", "--databases", "sk_2")
+    assert tables(place, "old", "sk_2") == ["t"]
