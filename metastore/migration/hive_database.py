@@ -469,7 +469,7 @@ class HiveDatabase:
         is_open = any(row["T2W_TXNID"] not in aborted for row in used if row["T2W_WRITEID"] in set(invisible))
         return WriteIds(highest[0], sorted(invisible), is_open)
 
-    def timeline_position(self, key: TableKey) -> int:
+    def timeline_position(self, table: TableParts) -> int:
         return 0
 
 

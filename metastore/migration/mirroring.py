@@ -292,7 +292,7 @@ class Mirror(Importer):
         self, key: TableKey, here: TableParts, *, compared: bool = False, home: DatabaseKey | None = None
     ) -> bool:
         """Drops a table here without its data. Returns whether it is gone."""
-        if self._target.timeline_position(key) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
+        if self._target.timeline_position(here) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
             self._problem("tables", str(key), "it has a timeline here, so it isn't dropped: see what it is")
             return False
         if compared and home is not None and home not in self._mirrored:

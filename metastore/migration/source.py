@@ -97,7 +97,7 @@ class Source(Protocol):
     def write_ids(self, key: TableKey, positions: Positions) -> WriteIds | None:
         """Of a table with transactions; None where there are none."""
 
-    def timeline_position(self, key: TableKey) -> int:
-        """Of a lake table of ours; 0 where there is no timeline."""
+    def timeline_position(self, table: TableParts) -> int:
+        """Of a lake table of ours; 0 where there is no timeline, as of views."""
 
     def close(self) -> None: ...

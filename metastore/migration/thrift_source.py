@@ -59,6 +59,7 @@ from metastore.migration.objects import (
     WriteIds,
 )
 from metastore.migration.source import SourceFailed, TakenOver
+from metastore.services.model import hive_objects
 
 TIMEOUT_SECONDS = 600.0
 """For one answer: Hive takes minutes to list the partitions of a large table."""
@@ -437,10 +438,11 @@ class ThriftSource:
             return WriteIds(each.writeIdHighWaterMark, invisible, each.minOpenWriteId is not None)
         return None
 
-    def timeline_position(self, key: TableKey) -> int:
-        if not self.ours:
+    def timeline_position(self, table: TableParts) -> int:
+        of = table.table
+        if not self.ours or of.tableType == hive_objects.VIEW or of.sd is None or not of.sd.location:
             return 0
-        reference = TableReference(catalog=key.catalog, database=key.database, table=key.table)
+        reference = TableReference(catalog=table.key.catalog, database=table.key.database, table=table.key.table)
         return int(self.call("lake_timeline_position", reference).position or 0)
 
 

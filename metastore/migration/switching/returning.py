@@ -130,7 +130,7 @@ class Returner:
             if there is not None:
                 self._call("tables", str(key), "drop_table", key.of_database.on_the_wire, key.table, False)
             return
-        if self._here.timeline_position(inverse) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
+        if self._here.timeline_position(here) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
             self._problem("tables", str(key), "it is a lake table here, which no other metastore can keep")
             return
         wanted = self._back.parts(here)

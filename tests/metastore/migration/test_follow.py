@@ -232,6 +232,19 @@ def test_an_import_that_begins_again_knows_no_log_if_the_first_one_did_not(
     assert (kept.state.imported, kept.position) == (True, 0)
 
 
+def test_views_come_and_go(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
+) -> None:
+    made(there, "fo", tmp_path)
+    there.create_table(builders.view("fo", "v"))
+    run("import", old.uri, "--uri", ours.uri, "--databases", "fo")
+    assert here.get_all_tables("fo") == ["v"]
+    there.drop_table("fo", "v", False)
+    there.create_table(builders.view("fo", "w"))
+    assert follow(old.uri, ours, "--databases", "fo")["problems"] == []
+    assert here.get_all_tables("fo") == ["w"]
+
+
 def test_a_table_of_others_is_not_replaced_by_one_of_its_name(
     old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
 ) -> None:
