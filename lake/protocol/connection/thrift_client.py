@@ -118,7 +118,7 @@ class ThriftClient(Closing):
         return value
 
     @contextmanager
-    def heard(self) -> Iterator["hashlib._Hash"]:
+    def heard(self) -> Iterator["hashlib.blake2b"]:
         """A digest of what the server answers meanwhile: answers of the same bytes have the same."""
         self._heard.digest = digest = hashlib.blake2b()
         try:

@@ -159,7 +159,8 @@ def test_what_is_done_twice_is_done_once(file: FrontFile) -> None:
 
 def test_what_somebody_else_changes_meanwhile_is_kept(file: FrontFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a command for another database: each freezes its own."""
-    checked, begun = Mapping.__init__, []
+    checked = Mapping.__init__
+    begun: list[bool] = []
 
     def slow(mapping: Mapping, *arguments: Any) -> None:
         checked(mapping, *arguments)

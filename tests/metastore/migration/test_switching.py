@@ -416,7 +416,8 @@ def test_an_import_that_begins_while_a_database_moves_leaves_it_alone(
         old.create_database(builders.database("sj", locationUri=f"file:{tmp_path}/sj"))
         old.create_table(builders.table("sj", "t", sd=builders.storage(location=f"file:{tmp_path}/sj/t")))
         run("import", place.old, *options)
-        asked, begun = ThriftSource.last_event, []
+        asked = ThriftSource.last_event
+        begun: list[bool] = []
 
         def cut_over_meanwhile(source: ThriftSource) -> int | None:
             if not begun:
