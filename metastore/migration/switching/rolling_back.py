@@ -106,7 +106,8 @@ class RollBack:
         """The database there, and Iceberg's tables in it, which were opened while all was brought."""
         here = self._followed.state.renaming.database_key(key)
         # Pointers first: the mark lets nobody read the tables.
-        for close in (lambda: self._pointers.block(key, here), lambda: self._marks.moved(key)):
+        ways: list[Callable[[], object]] = [lambda: self._pointers.block(key, here), lambda: self._marks.moved(key)]
+        for close in ways:
             try:
                 close()
             except UserError as error:  # the failure before matters more
