@@ -213,6 +213,7 @@ def test_what_a_new_log_does_not_have_is_compared(
     assert (found.compared, here.get_all_tables("fl")) == (["there was no log before"], ["after", "before"])
 
 
+@pytest.mark.long
 def test_an_import_that_begins_again_knows_no_log_if_the_first_one_did_not(
     old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -334,6 +334,7 @@ def test_what_lives_here_is_taken_by_no_other_metastore(place: Place, tmp_path: 
     assert tables(place, "ours", "sf") == ["new"]
 
 
+@pytest.mark.long
 def test_a_late_change_of_the_database_itself_is_noticed(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,6 +432,7 @@ def test_an_import_that_begins_while_a_database_moves_leaves_it_alone(
     assert tables(place, "ours", "sj") == []
 
 
+@pytest.mark.long
 def test_a_roll_back_whose_file_was_changed_meanwhile_closes_the_old_one_again(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
