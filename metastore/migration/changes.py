@@ -110,8 +110,9 @@ def changes_of(events: Iterable[NotificationEvent], *, again: bool = False) -> C
 
 
 def is_about(event: NotificationEvent, key: DatabaseKey) -> bool:
-    """Whether an entry names a database, also one that a table has left or come to by a rename."""
-    return key in (_database(event), *changes_of([event]).named())
+    """Whether an entry names a database, also one that a table has left or come to by a rename, or may name it."""
+    found = changes_of([event])
+    return found.everything or key in (_database(event), *found.named())
 
 
 def _database(event: NotificationEvent) -> DatabaseKey:
@@ -143,6 +144,7 @@ def _note(found: Changes, event: NotificationEvent, again: bool) -> None:
         except (NotUnderstood, AttributeError, LookupError, TypeError, ValueError):
             change = found.table(TableKey(*database, event.tableName.lower()))
             change.itself = change.everything = True
+            found.everything |= kind == "ALTER_TABLE"  # it may name another table, too
 
 
 def _note_table(found: Changes, key: TableKey, kind: str, event: NotificationEvent, again: bool) -> None:
@@ -199,6 +201,8 @@ def _note_altered(found: Changes, key: TableKey, event: NotificationEvent) -> No
         for each in (was, now):
             found.table(each).itself = True
             found.table(each).everything |= everything
+    else:
+        found.everything = True  # which other table it names isn't known
     change = found.table(key)
     change.itself = True
     change.everything |= everything

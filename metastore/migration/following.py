@@ -28,7 +28,7 @@ from metastore.migration.objects import DatabaseKey, Remark, TableKey
 from metastore.migration.progress import Progress, described
 from metastore.migration.source import Source, SourceFailed, TakenOver
 from metastore.migration.thrift_source import ThriftSource
-from metastore.migration.verifying import Affected, Verifier
+from metastore.migration.verifying import Affected, Seen, Verifier
 
 POLL_SECONDS = 1.0
 SURE_SECONDS = 3.0
@@ -128,6 +128,8 @@ class Follower:
         self._counts: dict[str, int] = {}
         self._reasons: list[str] = []
         self._living: set[DatabaseKey] = set()
+        self.seen: Seen | None = None
+        """What comparisons leave for later ones of the same databases."""
 
     # --- the loop ---------------------------------------------------------------------------------------------
 
@@ -227,6 +229,10 @@ class Follower:
             standing.is_current = True
             return
         self._looked_late = time.monotonic()
+        if not position and self._followed.state.mark is None and last:
+            # There was no log, or an empty one: what was changed before it was kept isn't in it.
+            self._compare(standing, "there was no log before", last)
+            return
         events = self._old.events(max(0, position - OVERLAP), OVERLAP + _AT_ONCE)
         if any(each.eventType == _HIDDEN for each in events):
             raise Halted("the log hides entries from this user: follow as one who may see all (METASTORE_SOURCE_USER)")
@@ -410,6 +416,7 @@ class Follower:
                 renaming=self._followed.state.renaming,
                 progress=Progress(lambda line: None, "compared"),
                 threads=self._threads,
+                seen=self.seen,
             )
             .run()
             .affected

@@ -4,7 +4,8 @@ It tells what calls don't: bit vectors, statistics of all engines and when they 
 filtered or translated for a client.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from lake.protocol.hive import (
@@ -339,6 +340,13 @@ class HiveDatabase:
             for (number, engine), rows in sorted(grouped.items(), key=lambda pair: (of[pair[0][0]], pair[0][1]))
         ]
 
+    def heard(self) -> AbstractContextManager[Callable[[], bytes | None]]:
+        return self._rows.heard()
+
+    def pass_over_partitions(self, table: TableParts, names: Sequence[str]) -> None:
+        self.partitions(table, names)
+        self.partition_statistics(table, names)
+
     # --- roles and grants -------------------------------------------------------------------------------------
 
     def roles(self) -> list[Role]:
@@ -461,7 +469,7 @@ class HiveDatabase:
         is_open = any(row["T2W_TXNID"] not in aborted for row in used if row["T2W_WRITEID"] in set(invisible))
         return WriteIds(highest[0], sorted(invisible), is_open)
 
-    def timeline_position(self, key: TableKey) -> int:
+    def timeline_position(self, table: TableParts) -> int:
         return 0
 
 

@@ -4,6 +4,7 @@ Versions of Hive differ in the columns of a table. So all columns are read, and 
 are in capitals in both, but for those of transactions, which old scripts for Postgres have in lower case.
 """
 
+import hashlib
 import os
 import threading
 from collections import defaultdict
@@ -117,6 +118,15 @@ class HiveRows:
             for owner, rows in self.grouped(table, column, values).items()
         }
 
+    @contextmanager
+    def heard(self) -> Iterator[Callable[[], bytes | None]]:
+        """A digest of the rows that this thread reads meanwhile, in their order."""
+        self._local.heard = digest = hashlib.blake2b()
+        try:
+            yield digest.digest
+        finally:
+            del self._local.heard
+
     # --- statements -------------------------------------------------------------------------------------------
 
     def _selected(self, table: str, equal: dict[str, Any]) -> Iterator[Row]:
@@ -154,6 +164,8 @@ class HiveRows:
             names = [each[0].upper() for each in cursor.description]
             binary = any(each[1] == _BYTEA for each in cursor.description)
             rows = cursor.fetchall()
+        if (heard := getattr(self._local, "heard", None)) is not None:
+            heard.update(f"{statement}\0{rows!r}\0".encode("utf-8", "surrogatepass"))
         if binary:
             return (dict(zip(names, map(_plain, row), strict=True)) for row in rows)
         return (dict(zip(names, row, strict=True)) for row in rows)

@@ -384,7 +384,7 @@ def unbringable(source: Source, parts: TableParts) -> str | None:
     parameters = parts.table.parameters or {}
     if MOVED_FROM in parameters:
         return f"it was cut over to another metastore: {parameters.get('metadata_location')}"
-    if source.timeline_position(parts.key):
+    if source.timeline_position(parts):
         return "it has a timeline, which isn't brought yet: its files are known to the timeline alone"
     input_format = (parts.table.sd and parts.table.sd.inputFormat) or ""
     if parameters.get(PRIMARY_KEY, "").strip() and input_format.endswith("MapredParquetInputFormat"):

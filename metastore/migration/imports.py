@@ -34,12 +34,12 @@ def begun(
     """
     found = _databases(old, selection)
     renaming.check_apart(found)
-    living = living_here(all_of(here))
-    keys = [key for key in found if renaming.database_key(key) not in living]
     position = old.last_event()  # before anything is read
     followed = begin(here, source, selection, renaming)
+    living = living_here(all_of(here))  # a cut-over by another selection from here on has this import end
+    keys = [key for key in found if renaming.database_key(key) not in living]
     state = followed.state
-    if not state.imported and followed.position == 0:
+    if not state.imported and followed.position == 0 and state.held is None:  # else what was read before is older
         followed.position = position or 0
     state.mirrored |= {key for key in keys if _is_empty(here, renaming.database_key(key))}
     state.held = IMPORT

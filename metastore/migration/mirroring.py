@@ -229,6 +229,9 @@ class Mirror(Importer):
             self._problem("tables", str(key), why)
             return
         if here is not None and (change.remade or self._is_another(there, here, compared)):
+            if not change.remade and key.of_database not in self._mirrored and _is_other(there.table, here.table):
+                self._problem("tables", str(key), _OTHER)
+                return
             if not self._drop_table(here_key, here):
                 return
             here = None
@@ -263,10 +266,9 @@ class Mirror(Importer):
 
         Write ids are looked at when tables are compared: while a table is written they change all the time.
         """
-        one, other = there.table, here.table
-        if (one.createTime or 0) != (other.createTime or 0) or _keys(one) != _keys(other):
+        if _is_other(there.table, here.table):
             return True
-        if not compared or not is_transactional(one) or not self.report.positions.transaction:
+        if not compared or not is_transactional(there.table) or not self.report.positions.transaction:
             return False
         # Write ids can't be moved on.
         ids = self._source.write_ids(there.key, self.report.positions)
@@ -290,7 +292,7 @@ class Mirror(Importer):
         self, key: TableKey, here: TableParts, *, compared: bool = False, home: DatabaseKey | None = None
     ) -> bool:
         """Drops a table here without its data. Returns whether it is gone."""
-        if self._target.timeline_position(key) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
+        if self._target.timeline_position(here) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
             self._problem("tables", str(key), "it has a timeline here, so it isn't dropped: see what it is")
             return False
         if compared and home is not None and home not in self._mirrored:
@@ -418,6 +420,17 @@ class Mirror(Importer):
 _EXTRA = (
     "it isn't there, and its database was here before the import, so it may be of others: drop it here without its data"
 )
+
+
+_OTHER = (
+    "another table has this name here, and its database was here before the import, so it may be of others: drop it"
+    " here without its data"
+)
+
+
+def _is_other(there: Table, here: Table) -> bool:
+    """Whether two tables of one name can't be the same one."""
+    return (there.createTime or 0) != (here.createTime or 0) or _keys(there) != _keys(here)
 
 
 def _by_name(constraints: Iterable[Any] | None) -> dict[str, list[tuple[str, Any]]]:

@@ -1,6 +1,7 @@
 """What a metastore is asked for, whichever way it is reached."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from lake.protocol.errors import UserError
@@ -64,6 +65,15 @@ class Source(Protocol):
 
     def partition_statistics(self, table: TableParts, names: Sequence[str]) -> list[ColumnStatistics]: ...
 
+    def heard(self) -> AbstractContextManager[Callable[[], bytes | None]]:
+        """A digest of all that the metastore answers to this thread meanwhile, once it has ended.
+
+        Where it is the same again, so is what was made of the answers. None: the connection broke meanwhile.
+        """
+
+    def pass_over_partitions(self, table: TableParts, names: Sequence[str]) -> None:
+        """Asks what `partitions` and then `partition_statistics` ask, for what is `heard`. Nothing is made of it."""
+
     def roles(self) -> list[Role]: ...
 
     def members(self, role: str) -> list[RolePrincipalGrant]: ...
@@ -87,7 +97,7 @@ class Source(Protocol):
     def write_ids(self, key: TableKey, positions: Positions) -> WriteIds | None:
         """Of a table with transactions; None where there are none."""
 
-    def timeline_position(self, key: TableKey) -> int:
-        """Of a lake table of ours; 0 where there is no timeline."""
+    def timeline_position(self, table: TableParts) -> int:
+        """Of a lake table of ours; 0 where there is no timeline, as of views."""
 
     def close(self) -> None: ...

@@ -3,8 +3,8 @@
 import os
 import threading
 import time
-from collections.abc import Container, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from thrift.Thrift import TApplicationException, TException
@@ -59,6 +59,7 @@ from metastore.migration.objects import (
     WriteIds,
 )
 from metastore.migration.source import SourceFailed, TakenOver
+from metastore.services.model import hive_objects
 
 TIMEOUT_SECONDS = 600.0
 """For one answer: Hive takes minutes to list the partitions of a large table."""
@@ -134,11 +135,14 @@ class ThriftSource:
 
         A server of ours whose database is down or full is one that doesn't answer: it's not the request's fault.
         """
+        return self._call(ThriftClient.call, name, *args)
+
+    def _call(self, way: Callable[..., Any], name: str, *args: Any) -> Any:
         tries = 0
         while True:
             tries += 1
             try:
-                return self._client().call(name, *args)
+                return way(self._client(), name, *args)
             except (ExceptionStruct, TApplicationException) as error:
                 text = str(getattr(error, "message", None) or "")
                 if text.startswith(TAKEN_OVER):
@@ -296,27 +300,45 @@ class ThriftSource:
         return sorted(self.call("get_partition_names", table.key.of_database.on_the_wire, table.key.table, -1))
 
     def partitions(self, table: TableParts, names: Sequence[str]) -> list[Partition]:
-        if not names:
-            return []
-        home = table.key.of_database.on_the_wire
-        return list(self.call("get_partitions_by_names", home, table.key.table, list(names)))
+        return list(self.call(*self._partitions_call(table, names))) if names else []
+
+    def _partitions_call(self, table: TableParts, names: Sequence[str]) -> tuple[Any, ...]:
+        return "get_partitions_by_names", table.key.of_database.on_the_wire, table.key.table, list(names)
 
     def partition_statistics(self, table: TableParts, names: Sequence[str]) -> list[ColumnStatistics]:
-        if not names or not table.columns:
-            return []
-        key = table.key
         all_of = []
-        for engine in self.engines_asked:
-            request = PartitionsStatsRequest(
-                key.database, key.table, table.columns, list(names), catName=key.catalog, engine=engine
-            )
-            found = self.call("get_partitions_statistics_req", request).partStats or {}
+        for method, request in self._statistics_calls(table, names):
+            found = self.call(method, request).partStats or {}
             all_of += [
-                ColumnStatistics(_described(key, name), own, engine=engine)
+                ColumnStatistics(_described(table.key, name), own, engine=request.engine)
                 for name, own in sorted(found.items())
                 if own
             ]
         return all_of
+
+    def _statistics_calls(self, table: TableParts, names: Sequence[str]) -> list[tuple[str, PartitionsStatsRequest]]:
+        if not names or not table.columns:
+            return []
+        catalog, database, name = table.key
+        return [
+            (
+                "get_partitions_statistics_req",
+                PartitionsStatsRequest(database, name, table.columns, list(names), catName=catalog, engine=engine),
+            )
+            for engine in self.engines_asked
+        ]
+
+    @contextmanager
+    def heard(self) -> Iterator[Callable[[], bytes | None]]:
+        client = self._client()
+        with client.heard() as digest:
+            yield lambda: digest.digest() if getattr(self._local, "client", None) is client else None
+
+    def pass_over_partitions(self, table: TableParts, names: Sequence[str]) -> None:
+        if names:
+            self._call(ThriftClient.pass_over, *self._partitions_call(table, names))
+        for call in self._statistics_calls(table, names):
+            self._call(ThriftClient.pass_over, *call)
 
     # --- roles and grants -------------------------------------------------------------------------------------
 
@@ -416,10 +438,11 @@ class ThriftSource:
             return WriteIds(each.writeIdHighWaterMark, invisible, each.minOpenWriteId is not None)
         return None
 
-    def timeline_position(self, key: TableKey) -> int:
-        if not self.ours:
+    def timeline_position(self, table: TableParts) -> int:
+        of = table.table
+        if not self.ours or of.tableType == hive_objects.VIEW or of.sd is None or not of.sd.location:
             return 0
-        reference = TableReference(catalog=key.catalog, database=key.database, table=key.table)
+        reference = TableReference(catalog=table.key.catalog, database=table.key.database, table=table.key.table)
         return int(self.call("lake_timeline_position", reference).position or 0)
 
 

@@ -1,10 +1,12 @@
 """Compares all objects of another metastore with ours, in both directions, by their digests."""
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -120,6 +122,40 @@ class Comparison:
         }
 
 
+class Seen:
+    """What a comparison leaves for the next one of the same databases: partitions that were the same on both sides.
+
+    They are known by a digest of what both metastores answered. Where both answer the same again, to the byte, there is
+    nothing to compare. Several threads may use it.
+    """
+
+    def __init__(self) -> None:
+        self._begins: dict[TableKey, list[str]] = {}
+        self._same: dict[tuple[TableKey, bytes], tuple[bytes, dict[str, int]]] = {}
+
+    def batches(self, key: TableKey, names: Sequence[str]) -> list[list[str]]:
+        """Names of a table, as many as are read at once, and as before: new ones between them move no others."""
+        begins = self._begins.get(key, ())
+        places = [0, *sorted({bisect_left(names, each) for each in begins}), len(names)]
+        found = [each for begin, end in pairwise(places) for each in batches(names[begin:end])]
+        self._begins[key] = [each[0] for each in found]
+        return found
+
+    def same(self, there: TableParts, here: TableParts, names: Sequence[str]) -> tuple[bytes, dict[str, int]] | None:
+        """The digest of the answers by which these partitions were the same, and how many of each kind these were."""
+        return self._same.get(_of(there, here, names))
+
+    def add(
+        self, there: TableParts, here: TableParts, names: Sequence[str], answers: bytes, counts: dict[str, int]
+    ) -> None:
+        self._same[_of(there, here, names)] = answers, counts
+
+
+def _of(there: TableParts, here: TableParts, names: Sequence[str]) -> tuple[TableKey, bytes]:
+    columns = [(each.columns, [key.name for key in each.table.partitionKeys or ()]) for each in (there, here)]
+    return there.key, canonical.digest([columns, list(names)])
+
+
 class Verifier:
     """Reads both metastores, a table at a time. `here`: ours."""
 
@@ -132,7 +168,10 @@ class Verifier:
         renaming: Renaming,
         progress: Progress,
         threads: int,
+        seen: Seen | None = None,
     ) -> None:
+        """`seen`: of a comparison before, with the same renaming."""
+        self._seen = seen
         self._there = there
         self._here = here
         self._selection = selection
@@ -290,7 +329,7 @@ class Verifier:
         for extra in batches(sorted(own - set(names))):
             for name in extra:
                 self._compare("partitions", f"{there_key} {name}", None, {"name": name}, of=(there_key, name))
-        for some in batches(names):
+        for some in batches(names) if self._seen is None else self._seen.batches(there_key, names):
             tasks.submit(self._partitions, there, here, some)
 
     def _write_ids(self, there_key: TableKey, here_key: TableKey, table: TableParts) -> None:
@@ -324,13 +363,34 @@ class Verifier:
             self._count("partitions", Remark("partitions", some, why, serious=True), of=there.key)
 
     def _compare_partitions(self, there: TableParts, here: TableParts, names: Sequence[str]) -> None:
+        if self._seen is None:
+            self._compare_read(there, here, names)
+            return
+        if (before := self._seen.same(there, here, names)) is not None:
+            with self._there.heard() as of_there, self._here.heard() as of_here:
+                self._there.pass_over_partitions(there, names)
+                self._here.pass_over_partitions(here, names)
+            if _together(of_there(), of_here()) == before[0]:
+                for kind, count in before[1].items():
+                    self._count_same(kind, count)
+                return
+        with self._there.heard() as of_there, self._here.heard() as of_here:
+            counts = self._compare_read(there, here, names)
+        answers = _together(of_there(), of_here())
+        if counts is not None and answers is not None:
+            self._seen.add(there, here, names, answers, counts)
+
+    def _compare_read(self, there: TableParts, here: TableParts, names: Sequence[str]) -> dict[str, int] | None:
+        """How many of each kind there are; None if something differs."""
         found = self._there.partitions(there, names)
         one = {partition_name(there, each): self._renaming.partition(each) for each in found}
         other = {partition_name(here, each): each for each in self._here.partitions(here, names)}
         of_there, of_here = canonical.Partitions(), canonical.Partitions()
-        for name in sorted({*names, *one}):
+        every = sorted({*names, *one})
+        same = True
+        for name in every:
             if name in one or name in other:
-                self._compare(
+                same &= self._compare(
                     "partitions",
                     f"{there.key} {name}",
                     None if name not in one else of_there.form(one[name]),
@@ -340,10 +400,16 @@ class Verifier:
             else:
                 remark = Remark("partitions", f"{there.key} {name}", UNREAD, serious=True)
                 self._count("partitions", remark, of=(there.key, name))
+                same = False
         statistics = map(self._renaming.statistics, self._there.partition_statistics(there, names))
-        self._statistics(there.key, statistics, self._here.partition_statistics(here, names))
+        numbers = self._statistics(there.key, statistics, self._here.partition_statistics(here, names))
+        return None if not same or numbers is None else {"partitions": len(every), "statistics": numbers}
 
-    def _statistics(self, table: TableKey, there: Iterable[ColumnStatistics], here: Iterable[ColumnStatistics]) -> None:
+    def _statistics(
+        self, table: TableKey, there: Iterable[ColumnStatistics], here: Iterable[ColumnStatistics]
+    ) -> int | None:
+        """How many there are; None if some differ."""
+        same = True
         one, other = _by_column(there), _by_column(here)
         for key in sorted(one.keys() | other.keys()):
             # Sketches are compared where both tell them.
@@ -357,7 +423,8 @@ class Verifier:
                 None if form is None else canonical.of_statistics(form, sketches=sketches) for form in forms
             )
             name = " ".join((str(table), *filter(None, key)))
-            self._compare("statistics", name, there_form, here_form, of=(table, key[0]) if key[0] else table)
+            same &= self._compare("statistics", name, there_form, here_form, of=(table, key[0]) if key[0] else table)
+        return len(one) if same else None
 
     # --- comparing --------------------------------------------------------------------------------------------
 
@@ -374,7 +441,8 @@ class Verifier:
                 of=of,
             )
 
-    def _compare(self, kind: str, name: str, there: Plain | None, here: Plain | None, *, of: Place = None) -> None:
+    def _compare(self, kind: str, name: str, there: Plain | None, here: Plain | None, *, of: Place = None) -> bool:
+        """Whether both are the same."""
         remark = None
         if there != here:
             if here is None or there is None:
@@ -382,7 +450,14 @@ class Verifier:
             else:
                 text = "; ".join(canonical.differences(here, there))
             remark = Remark(kind, name, text, serious=True)
-        self._count(kind, remark, _number(kind, name, there), _number(kind, name, here), of=of)
+        number = _number(kind, name, there)
+        self._count(kind, remark, number, number if remark is None else _number(kind, name, here), of=of)
+        return remark is None
+
+    def _count_same(self, kind: str, count: int) -> None:
+        with self._lock:
+            self.comparison.kinds.setdefault(kind, Kind()).compared += count
+        self._progress.add(kind, count)
 
     def _count(self, kind: str, remark: Remark | None, there: int = 0, here: int = 0, *, of: Place = None) -> None:
         """`of`: what the object belongs to."""
@@ -397,6 +472,11 @@ class Verifier:
                 if len(self.comparison.differences) < MAX_REPORTED:
                     self.comparison.differences.append(remark)
         self._progress.add(kind)
+
+
+def _together(*answers: bytes | None) -> bytes | None:
+    """One digest of those of both sides; None if one isn't known."""
+    return None if None in answers else b"".join(each for each in answers if each is not None)
 
 
 def _number(kind: str, name: str, form: Plain | None) -> int:

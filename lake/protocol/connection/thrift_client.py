@@ -1,12 +1,14 @@
 """A plain Thrift client for every method that the metastore's port answers."""
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.Thrift import TApplicationException, TMessageType
-from thrift.transport.TTransport import TBufferedTransport
+from thrift.transport.TTransport import TBufferedTransport, TTransportBase
 
 import lake
 from lake.protocol.connection.closing import Closing
@@ -20,6 +22,26 @@ _VERSIONS = (
     f"This client has version {lake.__version__}. It works with lake metastores of its minor version and the next one:"
     " upgrade the server first, or install a client of the server's version"
 )
+
+
+class _Heard(TTransportBase):  # type: ignore[misc]
+    """A transport of which what is read can be hashed."""
+
+    def __init__(self, below: Any) -> None:
+        self._below = below
+        self.digest: Any = None
+        self.isOpen, self.open, self.close = below.isOpen, below.open, below.close
+        self.write, self.flush = below.write, below.flush
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._below.read(size)
+        if self.digest is not None:
+            self.digest.update(data)
+        return data
+
+
+class _Nothing:
+    """A struct of whose fields none is wanted."""
 
 
 class ThriftClient(Closing):
@@ -45,7 +67,8 @@ class ThriftClient(Closing):
         """
         self._socket = transport(host, port, Login.from_environment() if login is None else login)
         self.set_timeout(timeout)
-        self._transport = TBufferedTransport(self._socket, 1 << 16)
+        self._heard = _Heard(self._socket)
+        self._transport = TBufferedTransport(self._heard, 1 << 16)
         # Thrift's own limit of a text is 16 MB; an event or a table may be longer, and would stop who reads it.
         self._protocol = TBinaryProtocolAccelerated(
             self._transport, fallback=False, string_length_limit=_ANY_LENGTH, container_length_limit=_ANY_LENGTH
@@ -68,17 +91,7 @@ class ThriftClient(Closing):
     def call(self, name: str, *args: Any, **named: Any) -> Any:
         """Calls a method by its Thrift name and returns its value (None for void)."""
         method = METHODS[name]
-        arguments = method.args()
-        for field, value in (*zip(method.argument_names, args, strict=False), *named.items()):
-            setattr(arguments, field, value)
-        # First, for arguments that can't be written must leave no half of a call behind.
-        encoded = self._protocol._fast_encode(arguments, [method.args, method.args_spec])
-        self._sequence += 1
-        kind = TMessageType.ONEWAY if method.oneway else TMessageType.CALL
-        self._protocol.writeMessageBegin(name, kind, self._sequence)
-        self._transport.write(encoded)
-        self._protocol.writeMessageEnd()
-        self._transport.flush()
+        self._send(name, args, named)
         if method.oneway:
             return None
         _, kind, _ = self._protocol.readMessageBegin()
@@ -103,6 +116,37 @@ class ThriftClient(Closing):
         if value is None:
             raise TApplicationException(TApplicationException.MISSING_RESULT, f"{name} failed: no result")
         return value
+
+    @contextmanager
+    def heard(self) -> Iterator["hashlib.blake2b"]:
+        """A digest of what the server answers meanwhile: answers of the same bytes have the same."""
+        self._heard.digest = digest = hashlib.blake2b()
+        try:
+            yield digest
+        finally:
+            self._heard.digest = None
+
+    def pass_over(self, name: str, *args: Any) -> None:
+        """Calls a method whose answer is only `heard`. Nothing is made of it, and no exception in it is raised."""
+        self._send(name, args, {})
+        self._protocol.readMessageBegin()
+        self._protocol._fast_decode(_Nothing(), self._protocol, [_Nothing, ()])
+        self._protocol.readMessageEnd()
+
+    def _send(self, name: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+        method = METHODS[name]
+        arguments = method.args()
+        for field, value in (*zip(method.argument_names, args, strict=False), *named.items()):
+            setattr(arguments, field, value)
+        # First, for arguments that can't be written must leave no half of a call behind.
+        encoded = self._protocol._fast_encode(arguments, [method.args, method.args_spec])
+        # The answer repeats the number: what is heard is the same each time.
+        self._sequence = 0 if self._heard.digest is not None else self._sequence + 1
+        kind = TMessageType.ONEWAY if method.oneway else TMessageType.CALL
+        self._protocol.writeMessageBegin(name, kind, self._sequence)
+        self._transport.write(encoded)
+        self._protocol.writeMessageEnd()
+        self._transport.flush()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in METHODS:

@@ -12,19 +12,27 @@ from typing import Any
 
 from lake.protocol.errors import UserError
 from metastore.migration.changes import is_about
-from metastore.migration.followed import Followed, Home, all_of, known_text, patterns_name, source_name
+from metastore.migration.followed import (
+    Followed,
+    Home,
+    all_of,
+    known_text,
+    living_here,
+    patterns_name,
+    source_name,
+)
 from metastore.migration.following import Follower, Standing, exactly
 from metastore.migration.importing import is_transactional
 from metastore.migration.mapping import Renaming, Selection
 from metastore.migration.mirroring import problems_text
 from metastore.migration.objects import DatabaseKey, Remark, TableKey
 from metastore.migration.progress import Progress
-from metastore.migration.source import Source, TakenOver
+from metastore.migration.source import Source, SourceFailed, TakenOver
 from metastore.migration.switching.gate import Gate, NotTaken
 from metastore.migration.switching.marks import Marks
 from metastore.migration.switching.pointers import Pointers, of_iceberg
 from metastore.migration.thrift_source import ThriftSource
-from metastore.migration.verifying import EXTRA, Comparison, Verifier
+from metastore.migration.verifying import EXTRA, Comparison, Seen, Verifier
 
 QUIET_SECONDS = 1.0
 """How long the log must be quiet after the freeze: requests that were under way end meanwhile."""
@@ -95,6 +103,7 @@ class CutOver:
             say=lambda standing: None,
             warn=say,
         )
+        self._seen = self._follower.seen = Seen()
 
     def run(self, key: DatabaseKey, gate: Gate) -> Moved:
         """`key`: by its name there. Raises Failed, NotTaken, SourceFailed, TakenOver."""
@@ -102,11 +111,21 @@ class CutOver:
             home = self._followed.state.home(key)
             if home in (Home.HERE, Home.RETURNING):
                 raise Failed(f"{key} lives here already: roll it back first, if that is wanted")
+            self._check_alone(key)
             if home is Home.SWITCHING and gate.is_switched():
-                self._mark_moving(key)  # so that its tables can be read
+                # A command before was killed. What it has altered there after all was brought:
+                marked = int(self._marks is not None and self._marks.has_moved(key))
+                marked += self._mark_moving(key)  # so that its tables can be read
                 closed = 0 if self._pointers is None else self._pointers.count(key)
-                return self._finish(key, gate, time.monotonic(), 0, [], closed)
+                return self._finish(key, gate, time.monotonic(), 0, [], closed, marked)
             return self._move(key, gate)
+
+    def _check_alone(self, key: DatabaseKey) -> None:
+        """What lives here isn't made what another metastore has under the same name. Raises Failed."""
+        here = self._followed.state.renaming.database_key(key)
+        for each in _others(self._here, self._followed):
+            if here in living_here([each]):
+                raise Failed(f"{here} lives here already: it was brought from {each.source} ({each.databases})")
 
     def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
         if self._old.database(key) is None:
@@ -122,6 +141,8 @@ class CutOver:
             self._mark_moving(key)
             self._say(f"{key}: frozen")
             compared, notes = self._bring_the_rest(key)
+            # All of it is here as it is there, so nothing in it is of others: that matters once it is rolled back.
+            self._followed.state.mirrored.add(key)
             # From here on no follower changes it here.
             self._followed.settle(key, Home.SWITCHING)
             fence_others(self._here, self._followed)
@@ -141,9 +162,16 @@ class CutOver:
         raise Failed(f"{key} is still written there: who doesn't come through the front, or hasn't been stopped?")
 
     def _finish(
-        self, key: DatabaseKey, gate: Gate, began: float, compared: int, notes: list[Remark], closed: int
+        self,
+        key: DatabaseKey,
+        gate: Gate,
+        began: float,
+        compared: int,
+        notes: list[Remark],
+        closed: int,
+        marked: int = 0,
     ) -> Moved:
-        """`closed`: tables that this command has changed there after all was brought."""
+        """`closed`: tables that were changed there after all was brought, and `marked`: how often the database was."""
         position = self._followed.position
         try:
             gate.switch()
@@ -154,7 +182,7 @@ class CutOver:
             raise
         frozen = time.monotonic() - began
         if self._marks is not None:
-            self._marks.moved(key)
+            marked += self._marks.moved(key)
         self._followed.settle(key, Home.HERE)
         if (line := gate.said()) is not None:
             self._say(f"{key}: {line}")
@@ -162,13 +190,13 @@ class CutOver:
             self._say(f"{key}: who goes past the front can still write Hive's tables there: no listener prevents it")
         time.sleep(QUIET_SECONDS)  # for requests that were under way for long
         entries = entries_since(self._old, key, position)
-        late = max(0, sum(each != _ALTERED for each in entries) - closed)
+        altered = entries.count(_ALTERED)  # Hive 2.3 has no such entries
+        late = max(0, altered - marked) + max(0, len(entries) - altered - closed)
         return Moved(str(key), frozen, compared, late, notes)
 
-    def _mark_moving(self, key: DatabaseKey) -> None:
+    def _mark_moving(self, key: DatabaseKey) -> bool:
         """Has a listener there, if one is installed, let nobody change a database past the front."""
-        if self._marks is not None:
-            self._marks.moving(key)
+        return self._marks is not None and self._marks.moving(key)
 
     def _open_again(self, key: DatabaseKey) -> None:
         """Takes back what was done there so that nobody changes a database."""
@@ -240,7 +268,7 @@ class CutOver:
         return found.compared, notes
 
     def _compare(self, key: DatabaseKey) -> Comparison:
-        return compare(self._old, self._here, key, self._followed.state.renaming, self._threads)
+        return compare(self._old, self._here, key, self._followed.state.renaming, self._threads, self._seen)
 
     def _sorted_out(self, found: Comparison) -> tuple[list[Remark], list[Remark]]:
         """What keeps a database there, and notes.
@@ -263,10 +291,13 @@ class CutOver:
 def entries_since(side: Source, key: DatabaseKey, position: int) -> list[str]:
     """The types of entries of a side's log about a database, by its name there, after a position.
 
-    There are none without a log.
+    There are none without a log. Raises SourceFailed if there was one, and it can't be read any more.
     """
     found: dict[tuple[Any, ...], str] = {}
-    if not side.last_event():
+    newest = side.last_event()
+    if newest is None and position:
+        raise SourceFailed("the notification log can't be read any more, so nobody knows what was written meanwhile")
+    if not newest:
         return []
     last = position
     while True:
@@ -281,11 +312,13 @@ def entries_since(side: Source, key: DatabaseKey, position: int) -> list[str]:
         last = newest
 
 
-def compare(old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renaming, threads: int) -> Comparison:
+def compare(
+    old: Source, here: ThriftSource, key: DatabaseKey, renaming: Renaming, threads: int, seen: Seen
+) -> Comparison:
     """How a database, by its name there, differs, and roles."""
     progress = Progress(lambda line: None, "compared")
     one = exactly([key])
-    return Verifier(old, here, selection=one, renaming=renaming, progress=progress, threads=threads).run()
+    return Verifier(old, here, selection=one, renaming=renaming, progress=progress, threads=threads, seen=seen).run()
 
 
 def wait_for_transactions(side: Source, key: DatabaseKey, where: str) -> None:
@@ -355,11 +388,16 @@ def fence_others(here: ThriftSource, followed: Followed) -> None:
     """Takes all else that is followed here: its followers begin again, and see first which databases live here."""
     others = ThriftSource(here.uri)
     try:
-        for each in all_of(others):
-            if (each.source, each.databases) != (followed.source, followed.databases):
-                each.take()
+        for each in _others(others, followed):
+            each.take()
     finally:
         others.close()
+
+
+def _others(here: ThriftSource, followed: Followed) -> list[Followed]:
+    """What else is followed here."""
+    own = followed.source, followed.databases
+    return [each for each in all_of(here) if (each.source, each.databases) != own]
 
 
 def chosen(here: ThriftSource, source: str, key: DatabaseKey, databases: str | None) -> Followed:

@@ -110,6 +110,11 @@ class FrontFile:
 
         `only_tried`: the file stays. Raises UserError where the file can't say so by these keys.
         """
+        if (beside := self.mapping().beside.get(old.backend)) is not None:
+            raise UserError(
+                f"{self.path}: backend {beside} is beside {old.backend}, and nobody would find its tables of {old.key}"
+                " any more: give it names of its own first"
+            )
         reasons = []
         for named in (False, True):
             try:
@@ -129,12 +134,22 @@ class FrontFile:
         *,
         only_tried: bool = False,
     ) -> None:
-        text = self.path.read_text(encoding="utf-8")
+        while True:
+            before = self.path.read_text(encoding="utf-8")
+            after = self._changed(before, change, front, to)
+            if only_tried or after == before:
+                return
+            # Somebody may have changed it meanwhile, as for another database: that mustn't be lost.
+            if self.path.read_text(encoding="utf-8") == before:
+                self._write(after)
+                return
+
+    def _changed(self, text: str, change: Callable[[Values], None], front: str | None, to: Site | None) -> str:
         before = tomllib.loads(text)
         values = copy.deepcopy(before)
         change(values)
         if values == before:
-            return
+            return text
         try:
             mapping = Mapping(Configuration(**values))
         except ValidationError as error:
@@ -158,8 +173,7 @@ class FrontFile:
         if not same:
             raise UserError(f"{self.path} is written in a way that can't be changed: write each key of a backend below"
                             " its [backends.…], without tables of their own")  # fmt: skip
-        if not only_tried:
-            self._write(text)
+        return text
 
     def _write(self, text: str) -> None:
         new = self.path.with_name(f".{self.path.name}.new")
@@ -184,7 +198,7 @@ def _lead(values: Values, *, front: str, old: Site, new: Site, named: bool) -> N
     _set(one, "rename", left)
     if old.key.database in _listed(one.get("allow")) and len(_listed(one.get("allow"))) > 1:
         _without(one, "allow", old.key.database)
-    else:
+    elif old.key.database not in _listed(one.get("deny")):  # or this is done again
         one["deny"] = [*_listed(one.get("deny")), old.key.database]
     _without(one, "read_only", old.key.database)
     _without(other, "deny", new.key.database)

@@ -79,6 +79,8 @@ class FrontGate:
         self._until(_is_open, "still refuses changes")
 
     def switch(self) -> None:
+        if not (self.is_switched() or self._file.is_frozen(self._old)):
+            raise UserError(f"{self._file.path}: somebody has let {self._front} be changed again in the meantime")
         self._file.lead(self._front, self._old, self._new)
         self._until(_is_open, "still sends clients to the other metastore, or refuses changes")
 

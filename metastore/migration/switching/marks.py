@@ -27,13 +27,18 @@ class Marks:
         self._address = address
         self._say = say
 
-    def moving(self, key: DatabaseKey) -> None:
-        """From here on the listener lets nobody change it there."""
-        self._set(key, {MOVING_TO: self._address})
+    def moving(self, key: DatabaseKey) -> bool:
+        """From here on the listener lets nobody change it there. Whether that has altered the database."""
+        return self._set(key, {MOVING_TO: self._address})
 
-    def moved(self, key: DatabaseKey) -> None:
-        """From here on the listener lets nobody read its tables there, either."""
-        self._set(key, {MOVED_TO: self._address})
+    def moved(self, key: DatabaseKey) -> bool:
+        """From here on the listener lets nobody read its tables there, either. As `moving`."""
+        return self._set(key, {MOVED_TO: self._address})
+
+    def has_moved(self, key: DatabaseKey) -> bool:
+        """Whether `moved` was done."""
+        database = self._old.database(key)
+        return database is not None and MOVED_TO in (database.parameters or {})
 
     def clear(self, key: DatabaseKey) -> None:
         """Ends both."""
@@ -46,14 +51,14 @@ class Marks:
         except (ExceptionStruct, TApplicationException):  # names that begin otherwise are refused by old ones
             return False
 
-    def _set(self, key: DatabaseKey, mark: dict[str, str]) -> None:
+    def _set(self, key: DatabaseKey, mark: dict[str, str]) -> bool:
         database = self._old.database(key)
         if database is None:
-            return
+            return False
         before = database.parameters or {}
         after = without_marks(before) | mark
         if after == before:
-            return
+            return False
         try:
             self._old.call("alter_database", key.on_the_wire, database.replace(parameters=after))
         except (ExceptionStruct, TApplicationException) as error:
@@ -61,3 +66,5 @@ class Marks:
                 raise
             text = getattr(error, "message", None) or error
             self._say(f"{key}: it can't be marked there, so a listener there lets it be changed: {text}")
+            return False
+        return True

@@ -25,7 +25,7 @@ from lake.protocol.hive import (
 )
 from lake.protocol.struct import ExceptionStruct
 from metastore.federation.iceberg import NO_COMPARISON, lock_request
-from metastore.iceberg.hive_parameters import METADATA, TABLE, is_iceberg
+from metastore.iceberg.hive_parameters import METADATA, TABLE, VIEW, is_iceberg
 from metastore.migration.importing import MOVED_FROM, batches
 from metastore.migration.objects import DatabaseKey, TableKey
 from metastore.migration.thrift_source import ThriftSource
@@ -55,10 +55,10 @@ def with_pointer_of(value: Table, moved: Table) -> Table:
 
 
 def of_iceberg(here: ThriftSource, key: DatabaseKey) -> Iterator[Table]:
-    """Iceberg's tables of a database here."""
+    """Iceberg's tables and views of a database here."""
     for names in batches(here.tables(key)):
         found = here.call("get_table_objects_by_name", key.on_the_wire, names)
-        yield from (each for each in found if is_iceberg(each, TABLE))
+        yield from (each for each in found if is_iceberg(each, TABLE) or is_iceberg(each, VIEW))
 
 
 class Pointers:

@@ -21,6 +21,7 @@ from lake.protocol.hive import (
     DropConstraintRequest,
     DropPartitionsRequest,
     EnvironmentContext,
+    HiveObjectPrivilege,
     NoSuchObjectException,
     Partition,
     PrivilegeBag,
@@ -112,9 +113,11 @@ class Returner:
             grant_name(each): each for each in map(self._back.grant, self._here.grants(here, self._here.tables(here)))
         }
         there = {grant_name(each): each for each in self._old.grants(key, self._old.tables(key))}
-        for name in sorted(there.keys() - wanted.keys()):
+        # One that may be passed on by now, or no more, has to be given anew.
+        kept = {name for name in wanted if name in there and _passed_on(wanted[name]) == _passed_on(there[name])}
+        for name in sorted(there.keys() - kept):
             self._call("grants", name, "revoke_privileges", PrivilegeBag([there[name]]))
-        for name in sorted(wanted.keys() - there.keys()):
+        for name in sorted(wanted.keys() - kept):
             self._call("grants", name, "grant_privileges", PrivilegeBag([wanted[name]]))
 
     # --- tables -----------------------------------------------------------------------------------------------
@@ -127,7 +130,7 @@ class Returner:
             if there is not None:
                 self._call("tables", str(key), "drop_table", key.of_database.on_the_wire, key.table, False)
             return
-        if self._here.timeline_position(inverse) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
+        if self._here.timeline_position(here) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
             self._problem("tables", str(key), "it is a lake table here, which no other metastore can keep")
             return
         wanted = self._back.parts(here)
@@ -246,7 +249,13 @@ class Returner:
     def _drop_partitions(self, key: TableKey, names: Sequence[str]) -> None:
         if names:
             request = DropPartitionsRequest(
-                key.database, key.table, RequestPartsSpec(names=list(names)), False, True, needResult=False
+                key.database,
+                key.table,
+                RequestPartsSpec(names=list(names)),
+                deleteData=False,
+                ifExists=True,
+                needResult=False,
+                catName=key.catalog,
             )
             self._call("partitions", f"{key} {names[0]}", "drop_partitions_req", request)
 
@@ -264,6 +273,10 @@ class Returner:
             self._problem(kind, name, f"{method}: {getattr(error, 'message', None) or error}")
             return False
         return True
+
+
+def _passed_on(grant: HiveObjectPrivilege) -> bool:
+    return bool(grant.grantInfo is not None and grant.grantInfo.grantOption)
 
 
 def _keys(table: Table) -> list[tuple[str | None, str | None]]:

@@ -23,12 +23,12 @@ from metastore.migration.switching.cutting_over import (
     thaw,
     wait_for_transactions,
 )
-from metastore.migration.switching.gate import Gate
+from metastore.migration.switching.gate import Gate, NotTaken
 from metastore.migration.switching.marks import Marks
 from metastore.migration.switching.pointers import Pointers
 from metastore.migration.switching.returning import Returner
 from metastore.migration.thrift_source import ThriftSource
-from metastore.migration.verifying import Comparison
+from metastore.migration.verifying import Comparison, Seen
 
 _ROUNDS = 3  # of comparing and bringing before it is frozen, and after
 _TIMES = ("createTime: ", "grantInfo.createTime: ")
@@ -53,6 +53,7 @@ class RollBack:
         self._old = old
         self._here = here
         self._followed = followed
+        self._seen = Seen()
         self._threads = threads
         self._say = say
 
@@ -91,18 +92,22 @@ class RollBack:
             self._followed.settle(key, Home.RETURNING)
         except BaseException as error:
             if not isinstance(error, TakenOver):
-                self._close_again(key)
-                thaw(gate, self._say)
-                self._say(f"{key}: it stays here, and may be written here again")
-                self._followed.settle(key, Home.HERE)
+                self._give_up(key, gate)
             raise
         return self._finish(key, gate, began, compared, notes, position)
+
+    def _give_up(self, key: DatabaseKey, gate: Gate) -> None:
+        self._close_again(key)
+        thaw(gate, self._say)
+        self._say(f"{key}: it stays here, and may be written here again")
+        self._followed.settle(key, Home.HERE)
 
     def _close_again(self, key: DatabaseKey) -> None:
         """The database there, and Iceberg's tables in it, which were opened while all was brought."""
         here = self._followed.state.renaming.database_key(key)
         # Pointers first: the mark lets nobody read the tables.
-        for close in (lambda: self._pointers.block(key, here), lambda: self._marks.moved(key)):
+        ways: list[Callable[[], object]] = [lambda: self._pointers.block(key, here), lambda: self._marks.moved(key)]
+        for close in ways:
             try:
                 close()
             except UserError as error:  # the failure before matters more
@@ -131,7 +136,13 @@ class RollBack:
         """`position`: of the log here when it was compared."""
         if position is None:  # a command before was killed
             position = self._here.last_event() or 0
-        gate.switch()
+        try:
+            gate.switch()
+        except NotTaken:
+            raise
+        except UserError:
+            self._give_up(key, gate)
+            raise
         frozen = time.monotonic() - began
         self._followed.settle(key, Home.THERE)
         if (line := gate.said()) is not None:
@@ -153,7 +164,7 @@ class RollBack:
         problems: list[Remark] = []
         blocking: list[Remark] = []
         for _ in range(_ROUNDS):
-            found = compare(self._old, self._here, key, renaming, self._threads)
+            found = compare(self._old, self._here, key, renaming, self._threads, self._seen)
             blocking, notes = self._sorted_out(found)
             if not blocking:
                 return found.compared, notes

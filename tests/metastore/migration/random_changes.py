@@ -99,6 +99,7 @@ class Writer:
             (3, self._create), (2, self._drop), (4, self._count), (2, self._rename), (2, self._columns),
             (6, self._add_partitions), (3, self._drop_partition), (3, self._alter_partition),
             (1, self._rename_partition), (1, self._function), (1, self._database), (1, self._primary_key),
+            (1, self._view),
         ]  # fmt: skip
         if not self.told:
             actions += [(3, self._statistics), (1, self._grant)]
@@ -306,6 +307,13 @@ class Writer:
         else:
             own = Function(name, database, "a.B", "ann", PrincipalType.USER, 0, FunctionType.JAVA, [])
             self.client.create_function(own)
+
+    def _view(self) -> None:
+        database, name = self._rng.choice(self.databases), f"v_{self._rng.randrange(2)}"
+        if name in self.client.get_tables(database, "v_*"):
+            self.client.drop_table(database, name, False)
+        else:
+            self.client.create_table(builders.view(database, name))
 
     def _database(self) -> None:
         name = f"{self.databases[0]}_x"

@@ -5,7 +5,7 @@ from typing import Any
 
 from metastore.migration import canonical
 from metastore.migration.hive_database import HiveDatabase
-from metastore.migration.objects import DatabaseKey, TableKey
+from metastore.migration.objects import DatabaseKey, TableKey, TableParts
 from metastore.migration.thrift_source import ThriftSource
 from tests.metastore.migration.random_catalog import Catalog
 
@@ -63,6 +63,14 @@ def same_table(rows: HiveDatabase, server: ThriftSource, key: TableKey) -> None:
     for mine, theirs in zip(*by_values, strict=True):
         assert mine == theirs, canonical.differences(mine, theirs)
     assert numbers(rows.partition_statistics(one, names)) == numbers(server.partition_statistics(other, names))
+    for source, parts in ((rows, one), (server, other)):
+        assert heard(source, parts, names) == heard(source, parts, names)
+
+
+def heard(source: HiveDatabase | ThriftSource, parts: TableParts, names: list[str]) -> bytes | None:
+    with source.heard() as answers:
+        source.pass_over_partitions(parts, names)
+    return answers()
 
 
 def in_any_order(some: list[Any]) -> list[str]:

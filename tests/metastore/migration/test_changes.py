@@ -10,7 +10,7 @@ import pytest
 from lake.protocol.codec import binary, json_transcoding
 from lake.protocol.hive import NotificationEvent, Table
 from lake.protocol.struct import Struct
-from metastore.migration.changes import TableChange, changes_of, names_of
+from metastore.migration.changes import TableChange, changes_of, is_about, names_of
 from metastore.migration.objects import DatabaseKey, TableKey
 from tests.support import builders
 
@@ -87,6 +87,7 @@ def test_a_table_is_read_with_its_partitions_only_where_they_may_have_changed() 
         event("ADD_PARTITION", {"partitions": "x"}),
         event("ALTER_PARTITION", {"keyValues": pairs("1", "2"), "partitionObjBeforeJson": "{"}),
         event("ALTER_TABLE", {"tableObjBeforeJson": "{"}),
+        event("ALTER_TABLE", {}),
         event("ALTER_PARTITIONS", {}),
         event("WHATEVER", {}),
         event("ADD_PARTITION", "x", form="gzip(json-2.0)").replace(message="not base64"),
@@ -95,8 +96,10 @@ def test_a_table_is_read_with_its_partitions_only_where_they_may_have_changed() 
     ids=lambda each: f"{each.eventType} {each.message[:20]}",
 )
 def test_what_is_not_understood_is_read_as_a_whole(odd: NotificationEvent) -> None:
-    change = changes_of([odd]).tables[T]
-    assert (change.itself, change.everything) == (True, True)
+    found = changes_of([odd])
+    assert (found.tables[T].itself, found.tables[T].everything) == (True, True)
+    # A rename names another table, maybe of another database.
+    assert found.everything == is_about(odd, DatabaseKey("hive", "other")) == (odd.eventType == "ALTER_TABLE")
 
 
 def test_others() -> None:

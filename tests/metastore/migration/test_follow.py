@@ -26,6 +26,7 @@ from lake.protocol.hive import (
     NotificationEvent,
     PartitionsStatsRequest,
 )
+from lake.protocol.lake import ImportRequest
 from metastore.migration.followed import all_of
 from metastore.migration.following import Follower, Halted, Standing
 from metastore.migration.imports import known
@@ -190,6 +191,84 @@ def test_where_the_log_has_holes_all_is_compared(
     source.change = lambda events: [each.replace(message="another") for each in events]
     assert "was replaced" in follower(source, ours, "fc*").run(until_current=True).compared[0]
     assert here.get_all_tables("fc") == ["b", "c", "d"]
+
+
+def test_what_a_new_log_does_not_have_is_compared(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
+) -> None:
+    """A log that was turned on after the import says nothing of what was changed before."""
+    made(there, "fl", tmp_path)
+    source = Holed(old.uri)
+    source.last = lambda number: 0
+    run("import", old.uri, "--uri", ours.uri, "--databases", "fl")
+    follower(source, ours, "fl").run(until_current=True)
+    there.create_table(table("fl", "before", tmp_path))
+    begin = there.get_current_notificationEventId().eventId
+    there.create_table(table("fl", "after", tmp_path))
+    source.last = lambda number: number - begin
+    source.change = lambda events: [
+        each.replace(eventId=each.eventId - begin) for each in source_events(source) if each.eventId > begin
+    ]
+    found = follower(source, ours, "fl").run(until_current=True)
+    assert (found.compared, here.get_all_tables("fl")) == (["there was no log before"], ["after", "before"])
+
+
+@pytest.mark.long
+def test_an_import_that_begins_again_knows_no_log_if_the_first_one_did_not(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first one has read may have been changed before the log was kept."""
+    made(there, "fm", tmp_path)
+    options = ("--uri", ours.uri, "--databases", "fm")
+
+    def killed(*_: object) -> None:
+        raise UserError("no more")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ThriftSource, "last_event", lambda _: None)
+        patched.setattr("metastore.migration.importing.Importer.run", killed)
+        assert "no more" in complaint("import", old.uri, *options)
+    run("import", old.uri, *options)
+    [kept] = [each for each in all_of(ThriftSource(ours.uri), old.uri) if each.databases == "fm"]
+    assert (kept.state.imported, kept.position) == (True, 0)
+
+
+def test_views_come_and_go(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
+) -> None:
+    made(there, "fo", tmp_path)
+    there.create_table(builders.view("fo", "v"))
+    run("import", old.uri, "--uri", ours.uri, "--databases", "fo")
+    assert here.get_all_tables("fo") == ["v"]
+    there.drop_table("fo", "v", False)
+    there.create_table(builders.view("fo", "w"))
+    assert follow(old.uri, ours, "--databases", "fo")["problems"] == []
+    assert here.get_all_tables("fo") == ["w"]
+
+
+def test_a_table_of_others_is_not_replaced_by_one_of_its_name(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
+) -> None:
+    """It was here, with its database, before that was made there, too."""
+    made(there, "fn_1", tmp_path)
+    run("import", old.uri, "--uri", ours.uri, "--databases", "fn_*")
+    made(here, "fn_2", tmp_path)
+    here.lake_import(ImportRequest(tables=[table("fn_2", "t", tmp_path, "dt").replace(createTime=5)]))
+    here.add_partitions([builders.partition("fn_2", "t", "1")])
+    own = here.get_table("fn_2", "t").id
+    made(there, "fn_2", tmp_path)
+    for name in ("t", "u"):
+        there.create_table(table("fn_2", name, tmp_path, "dt"))
+    there.add_partitions([builders.partition("fn_2", "t", "2")])
+    found = follow(old.uri, ours, "--databases", "fn_*", code=1)
+    [problem] = found["problems"]
+    assert problem["name"] == "fn_2.t" and "another table has this name here" in problem["text"]
+    assert here.get_table("fn_2", "t").id == own
+    assert here.get_partition_names("fn_2", "t", -1) == ["dt=1"]
+    assert here.get_all_tables("fn_2") == ["t", "u"]
+    here.drop_table("fn_2", "t", False)
+    follow(old.uri, ours, "--databases", "fn_*")
+    assert here.get_partition_names("fn_2", "t", -1) == ["dt=2"]
 
 
 def test_late_entries_with_a_number_twice_are_dealt_with(

@@ -3,14 +3,18 @@
 import errno
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lake.protocol.connection.login import Login
 from lake.protocol.errors import UserError
 from metastore.federation.configuration import FederationError
+from metastore.federation.mapping import Mapping
 from metastore.federation.names import Name
 from metastore.migration.objects import DatabaseKey
 from metastore.migration.switching.front_file import FrontFile, Site
+from metastore.migration.switching.gate import FrontGate
 
 FILE = """# the front of all
 [server]
@@ -133,3 +137,51 @@ def test_backends_are_known_by_their_addresses(file: FrontFile) -> None:
     assert file.backend_at("thrift://old") == "old"
     with pytest.raises(UserError, match=r"0 backends have a server at else:9083: .*--old-backend"):
         file.backend_at("thrift://else:9083")
+
+
+def test_a_backend_beside_the_old_one_keeps_its_tables(file: FrontFile) -> None:
+    """They are found by the names of the old one alone."""
+    text = FILE + '[backends.more]\nuris = "thrift://more:9083"\nbeside = "old"\nnumber = 3\n'
+    file.path.write_text(text)
+    with pytest.raises(UserError, match="backend more is beside old, and nobody would find its tables of sales any"):
+        file.lead("sales", site("old", "sales"), site("lake", "sales"), only_tried=True)
+    with pytest.raises(UserError, match="backend more is beside old"):
+        file.lead("sales", site("old", "sales"), site("lake", "sales"))
+    assert file.path.read_text() == text
+
+
+def test_what_is_done_twice_is_done_once(file: FrontFile) -> None:
+    """As by a command that goes on after a kill."""
+    for _ in range(2):
+        file.lead("sales", site("old", "sales"), site("lake", "sales"))
+    assert file.mapping().backends["old"].deny == ("people", "sales")
+
+
+def test_what_somebody_else_changes_meanwhile_is_kept(file: FrontFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a command for another database: each freezes its own."""
+    checked = Mapping.__init__
+    begun: list[bool] = []
+
+    def slow(mapping: Mapping, *arguments: Any) -> None:
+        checked(mapping, *arguments)
+        if not begun:
+            begun.append(True)
+            FrontFile(file.path).freeze(site("old", "hr"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Mapping, "__init__", slow)
+        file._change(lambda values: values["backends"]["old"]["read_only"].append("sales"))
+    assert begun and file.is_frozen(site("old", "hr")) and file.is_frozen(site("old", "sales"))
+
+
+def test_clients_are_led_nowhere_else_if_it_was_not_frozen_all_the_time(file: FrontFile) -> None:
+    old, new = site("old", "sales"), site("lake", "sales")
+    gate = FrontGate(file, "sales", old, new, (), Login())
+    file.freeze(old)
+    file.path.write_text(FILE)  # from an editor
+    with pytest.raises(UserError, match="somebody has let sales be changed again in the meantime"):
+        gate.switch()
+    file.freeze(old)
+    gate.switch()
+    gate.switch()
+    assert file.leads_to("sales", new)

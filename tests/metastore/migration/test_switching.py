@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.errors import UserError
 from lake.protocol.hive import (
     AllocateTableWriteIdsRequest,
+    Catalog,
     CommitTxnRequest,
+    CreateCatalogRequest,
     GetValidWriteIdsRequest,
     HiveObjectPrivilege,
     HiveObjectRef,
@@ -27,9 +30,11 @@ from lake.protocol.hive import (
 )
 from lake.protocol.lake import ImportRequest
 from metastore.migration.followed import Home
-from metastore.migration.objects import DatabaseKey
+from metastore.migration.objects import MOVED_TO, DatabaseKey
+from metastore.migration.source import SourceFailed
 from metastore.migration.switching.cutting_over import entries_since
 from metastore.migration.switching.front_file import FrontFile, Site
+from metastore.migration.switching.gate import HandGate
 from metastore.migration.thrift_source import ThriftSource
 from tests.metastore.migration.following import complaint, differences, follow, run
 from tests.metastore.migration.killing import answered
@@ -311,3 +316,141 @@ def written(client: ThriftClient, database: str) -> int:
     number = allocated(client, database, transaction)
     client.commit_txn(CommitTxnRequest(transaction))
     return number
+
+
+def test_what_lives_here_is_taken_by_no_other_metastore(place: Place, tmp_path: Path) -> None:
+    """Also if that one has an empty database of the same name, as most have `default`."""
+    other = place.old.replace("127.0.0.1", "localhost")
+    with place.client("old") as client:
+        client.create_database(builders.database("sf", locationUri=f"file:{tmp_path}/sf"))
+    options = ("--uri", place.ours.uri, "--databases", "sf")
+    for source in (other, place.old):
+        run("import", source, *options)
+    run("cut-over", place.old, "sf", *options, "--frozen-by-hand")
+    with place.client("ours") as ours:
+        ours.create_table(builders.table("sf", "new", sd=builders.storage(location=f"file:{tmp_path}/sf/new")))
+    said = complaint("cut-over", other, "sf", *options, "--frozen-by-hand")
+    assert f"sf lives here already: it was brought from {place.old} (sf)" in said
+    assert tables(place, "ours", "sf") == ["new"]
+
+
+@pytest.mark.long
+def test_a_late_change_of_the_database_itself_is_noticed(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with place.client("old") as client:
+        client.create_database(builders.database("sg", locationUri=f"file:{tmp_path}/sg"))
+        options = ("--uri", place.ours.uri, "--databases", "sg")
+        run("import", place.old, *options)
+
+        def late(gate: HandGate) -> None:
+            client.alter_database("sg", client.get_database("sg").replace(description="late"))
+
+        monkeypatch.setattr(HandGate, "switch", late)
+        [moved] = run("cut-over", place.old, "sg", *options, "--frozen-by-hand", code=1)
+    assert moved["late"] == 1
+
+
+def test_back_into_another_catalog(place: Place, tmp_path: Path) -> None:
+    """The database of the same name in Hive's own catalog stays as it is; a grant may be passed on by now."""
+    ref = HiveObjectRef(HiveObjectType.TABLE, "sh", "t", catName="other")
+
+    def granted(passed_on: bool) -> PrivilegeBag:
+        info = PrivilegeGrantInfo("SELECT", 0, "boss", PrincipalType.USER, passed_on)
+        return PrivilegeBag([HiveObjectPrivilege(ref, "ann", PrincipalType.USER, info)])
+
+    with place.client("old") as old, place.client("ours") as ours:
+        old.create_catalog(CreateCatalogRequest(Catalog("other", None, f"file:{tmp_path}/other")))
+        for catalog, home in (("hive", "sh"), ("other", "@other#sh")):
+            where = f"file:{tmp_path}/{catalog}/sh"
+            old.create_database(builders.database("sh", catalogName=catalog, locationUri=where))
+            sd = builders.storage(location=f"{where}/t")
+            old.create_table(builders.external_table("sh", "t", keys=("dt",), sd=sd, catName=catalog))
+            old.add_partitions([builders.partition("sh", "t", each, catName=catalog) for each in "12"])
+            assert old.get_partition_names(home, "t", -1) == ["dt=1", "dt=2"]
+        old.grant_privileges(granted(False))
+        options = ("--uri", place.ours.uri, "--databases", "other.sh")
+        run("import", place.old, *options)
+        run("cut-over", place.old, "other.sh", *options, "--frozen-by-hand")
+        ours.drop_partition("@other#sh", "t", ["2"], False)
+        ours.revoke_privileges(granted(False))
+        ours.grant_privileges(granted(True))
+        run("roll-back", place.old, "other.sh", *options, "--frozen-by-hand")
+        assert old.get_partition_names("@other#sh", "t", -1) == ["dt=1"]
+        assert old.get_partition_names("sh", "t", -1) == ["dt=1", "dt=2"]
+        [grant] = old.list_privileges(None, None, ref)
+        assert grant.grantInfo.grantOption is True
+
+
+def test_a_log_that_is_not_told_any_more_is_no_quiet_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ThriftSource, "last_event", lambda _: None)
+    source, key = ThriftSource(place.old), DatabaseKey("hive", "default")
+    with pytest.raises(SourceFailed, match="the notification log can't be read any more"):
+        entries_since(source, key, 1)
+    assert entries_since(source, key, 0) == []  # there was none
+
+
+def test_views_of_iceberg_are_closed_there_as_tables_are(place: Place, tmp_path: Path) -> None:
+    pointer = {
+        "table_type": "ICEBERG-VIEW",
+        "metadata_location": f"file:{tmp_path}/si/v/metadata/00001.gz.metadata.json",
+    }
+    options = ("--uri", place.ours.uri, "--databases", "si")
+    with place.client("old") as old:
+        old.create_database(builders.database("si", locationUri=f"file:{tmp_path}/si"))
+        old.create_table(builders.view("si", "v", parameters=pointer))
+        run("import", place.old, *options)
+        run("cut-over", place.old, "si", *options, "--frozen-by-hand")
+        moved = old.get_table("si", "v").parameters
+        assert moved["lake.moved.metadata_location"] == pointer["metadata_location"]
+        assert "/this-table-has-moved-to-" in moved["metadata_location"]
+        run("roll-back", place.old, "si", *options, "--frozen-by-hand")
+        assert pointer.items() <= old.get_table("si", "v").parameters.items()
+
+
+def test_an_import_that_begins_while_a_database_moves_leaves_it_alone(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another selection, which has listed the databases before."""
+    options = ("--uri", place.ours.uri, "--databases", "sj")
+    with place.client("old") as old, place.client("ours") as ours:
+        old.create_database(builders.database("sj", locationUri=f"file:{tmp_path}/sj"))
+        old.create_table(builders.table("sj", "t", sd=builders.storage(location=f"file:{tmp_path}/sj/t")))
+        run("import", place.old, *options)
+        asked = ThriftSource.last_event
+        begun: list[bool] = []
+
+        def cut_over_meanwhile(source: ThriftSource) -> int | None:
+            if not begun:
+                begun.append(True)
+                run("cut-over", place.old, "sj", *options, "--frozen-by-hand")
+                ours.drop_table("sj", "t", False)
+            return asked(source)
+
+        monkeypatch.setattr(ThriftSource, "last_event", cut_over_meanwhile)
+        run("import", place.old, "--uri", place.ours.uri, "--databases", "sj*", "--replace")
+    assert tables(place, "ours", "sj") == []
+
+
+@pytest.mark.long
+def test_a_roll_back_whose_file_was_changed_meanwhile_closes_the_old_one_again(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with place.client("old") as old:
+        old.create_database(builders.database("sk_2", locationUri=f"file:{tmp_path}/sk_2"))
+    run("import", place.old, "--uri", place.ours.uri, "--databases", "sk_2")
+    place.switch("cut-over", "sk_2", "--databases", "sk_2")
+
+    def edited(*_: object) -> None:
+        raise UserError("somebody has changed it")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FrontFile, "lead", edited)
+        patched.setattr("metastore.migration.switching.gate.FrontGate.check", lambda _: None)
+        assert "somebody has changed it" in place.complaint("roll-back", "sk_2", "--databases", "sk_2")
+    with place.client("old") as old, place.client() as front:
+        assert MOVED_TO in old.get_database("sk_2").parameters
+        front.create_table(builders.table("sk_2", "t", sd=builders.storage(location=f"file:{tmp_path}/sk_2/t")))
+    assert (place.home("sk_2"), tables(place, "ours", "sk_2")) == (Home.HERE, ["t"])
+    place.switch("roll-back", "sk_2", "--databases", "sk_2")
+    assert tables(place, "old", "sk_2") == ["t"]

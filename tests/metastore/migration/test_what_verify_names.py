@@ -15,12 +15,25 @@ from lake.protocol.hive import (
     AbortTxnsRequest,
     AllocateTableWriteIdsRequest,
     Catalog,
+    ColumnStatistics,
+    ColumnStatisticsData,
+    ColumnStatisticsDesc,
+    ColumnStatisticsObj,
     CommitTxnRequest,
     CreateCatalogRequest,
+    LongColumnStatsData,
     OpenTxnRequest,
+    Partition,
     StorageDescriptor,
 )
 from lake.protocol.lake import ImportRequest
+from metastore.migration import importing
+from metastore.migration.mapping import Renaming
+from metastore.migration.objects import DatabaseKey, TableKey, TableParts
+from metastore.migration.switching.cutting_over import compare
+from metastore.migration.thrift_source import ThriftSource
+from metastore.migration.verifying import Seen
+from tests.metastore.migration import following
 from tests.support import builders, command
 from tests.support.server import MetastoreServer
 
@@ -105,6 +118,68 @@ def test_what_is_here_only_is_named(
         ("databases", "own", "it isn't there"),
     }
     assert any("other engines" in each["text"] for each in found["uncompared"])
+
+
+def test_what_both_answer_as_before_is_not_compared_again(
+    pair: tuple[MetastoreServer, MetastoreServer],
+    old: ThriftClient,
+    new: ThriftClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And all else is, also where it lies between."""
+    key, table = DatabaseKey("hive", "seen"), TableKey("hive", "seen", "t")
+    old.create_database(builders.database("seen", locationUri=f"file:{tmp_path}/seen"))
+    sd = builders.storage(location=f"file:{tmp_path}/seen/t")
+    old.create_table(builders.external_table("seen", "t", keys=("dt",), sd=sd))
+    old.add_partitions([builders.partition("seen", "t", each) for each in "12345"])
+    count(old, "dt=5", 1)
+    options = (pair[0].uri, "--uri", pair[1].uri, "--databases", "seen")
+    following.run("import", *options)
+    monkeypatch.setattr("metastore.migration.verifying.batches", lambda items: importing.batches(items, 2))
+    there, here, seen = ThriftSource(pair[0].uri), ThriftSource(pair[1].uri), Seen()
+    read: set[str] = set()
+    asked = ThriftSource.partitions
+
+    def partitions(source: ThriftSource, parts: TableParts, names: list[str]) -> list[Partition]:
+        read.update(names)
+        return asked(source, parts, names)
+
+    monkeypatch.setattr(ThriftSource, "partitions", partitions)
+
+    def compared() -> tuple[dict[str, int], set[str], set[str]]:
+        read.clear()
+        found = compare(there, here, key, Renaming(), 2, seen)
+        counts = {kind: found.kinds[kind].compared for kind in ("partitions", "statistics")}
+        return counts, found.affected.partitions.get(table, set()), {*read}
+
+    counts, every = {"partitions": 5, "statistics": 1}, {f"dt={each}" for each in "12345"}
+    assert compared() == (counts, set(), every)
+    assert compared() == (counts, set(), set())
+    old.add_partitions([builders.partition("seen", "t", "15")])
+    assert compared() == (counts | {"partitions": 6}, {"dt=15"}, {"dt=1", "dt=15", "dt=2"})
+    following.run("import", *options)
+    read.clear()
+    assert compared()[1:] == (set(), {"dt=1", "dt=15"})
+    assert compared()[1:] == (set(), set())
+    before = old.get_partition("seen", "t", ["3"])
+    old.alter_partition("seen", "t", before.replace(parameters={**(before.parameters or {}), "a": "b"}))
+    count(new, "dt=5", 2)
+    assert compared()[1:] == ({"dt=3", "dt=5"}, {"dt=3", "dt=4", "dt=5"})
+    assert compared()[1] == {"dt=3", "dt=5"}
+    new.drop_partition("seen", "t", ["4"], False)
+    assert compared()[1] == {"dt=3", "dt=4", "dt=5"}
+    with here.heard() as answers:
+        here._forget_client()
+        here.last_event()
+    assert answers() is None
+
+
+def count(client: ThriftClient, partition: str, numbers: int) -> None:
+    of = ColumnStatisticsDesc(isTblLevel=False, dbName="seen", tableName="t", partName=partition, lastAnalyzed=1)
+    data = ColumnStatisticsData(longStats=LongColumnStatsData(lowValue=0, highValue=9, numNulls=0, numDVs=numbers))
+    own = ColumnStatistics(of, [ColumnStatisticsObj("id", "bigint", data)], engine="hive")
+    client.update_partition_column_statistics(own)
 
 
 def _transactional(sd: StorageDescriptor) -> ImportRequest:
