@@ -89,7 +89,7 @@ def histories(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("engine", "kind"), cases())
 def test_files_are_those_of_the_python_writer(
     spark: SparkSession, database: str, engine: str, kind: str, histories: int

@@ -227,6 +227,7 @@ except FileNotFoundError as error:
     assert found == [1, "copy.parquet"]
 
 
+@pytest.mark.long
 def test_what_can_not_be_clustered_says_why(lake: Lake) -> None:
     keyed = lake.table("keyed", "id BIGINT, name STRING", **{"primary-key": "id"})
     with pytest.raises(SparkError, match=r"NotClusterable: .* Compact it \(plan_compaction\)"):
