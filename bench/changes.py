@@ -1,4 +1,5 @@
-"""Changes of a captured table: how soon a held one is reported, and what is read once it is approved."""
+"""Changes: how soon a held one of a captured table is reported, and what is read once it is approved; and what is read
+for a query that is another one from a day on."""
 
 import logging
 import subprocess
@@ -19,6 +20,7 @@ from sqlalchemy import make_url
 from bench.capture import ROWS, TABLE
 from bench.figures import Figure, Report
 from bench.options import Options
+from bench.pipeline import LAYERS, Shop
 from bench.progress import noted
 from bench.spark_server import MEMORY, spark_on_server
 from bench.spark_stages import stages
@@ -35,7 +37,8 @@ from lake.capture.schema_changes.watch import bytes_since
 from lake.cli.captured_tables import definitions_of
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project, with_captured
-from lake.layers.runner.runner import Runner
+from lake.layers.runner.restating import restate
+from lake.layers.runner.runner import RESTATED, Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException
@@ -46,6 +49,9 @@ from tests.lake.layers.projects import write_project
 
 FULL, QUICK = 400_000, 5_000
 ROUNDS, QUICK_ROUNDS = 10, 2
+ORDERS, QUICK_ORDERS = 2_000_000, 20_000
+DAYS, SINCE = 100, "2026-04-01"
+"""The orders are of so many days, from 2026-01-01 on. Of these ten are restated."""
 INTO, NAME = "bench.raw", "public.orders"
 SECONDS = 60.0
 
@@ -61,6 +67,11 @@ _REPLAY = (
     " fourth row is updated while that is held. Then it is approved, and a refresh rewrites the typed table. Spark"
     " {spark}, local[2], {memory}. Bytes are those of files, as Spark's file systems count them. Its tasks also count"
     " what they read of rows that the refresh keeps in memory, as large as they are there."
+)
+_RESTATED = (
+    "{rows:,} orders in {days} days, joined with 1,000 products, summed by day and category, ranked. The query of the"
+    " join changes from the 91st day on, by `apply --from`; before that, and with it, an order of the first day comes."
+    " Spark {spark}, local[2], {memory}; bytes as its tasks count them."
 )
 
 
@@ -106,6 +117,9 @@ def run(options: Options) -> Report:
         section.figures.append(Figure.of("until it is reported", "s", found, aim=10))
         about = _REPLAY.format(rows=rows, spark=spark.version, memory=MEMORY)
         report.section("A change that is approved", about).figures.extend(_replay(spark, client, cursor, url, home))
+        orders = QUICK_ORDERS if options.quick else ORDERS
+        about = _RESTATED.format(rows=orders, days=DAYS, spark=spark.version, memory=MEMORY)
+        report.section("A query that changes from a day on", about).figures.extend(_restate(spark, orders))
     return report
 
 
@@ -195,6 +209,41 @@ def _replay(spark: SparkSession, client: LakeClient, cursor: Any, url: str, home
         Figure.of("read by the refresh", "MB", [read / 1e6]),
         Figure.of("read, as a multiple of what was captured since", "", [read / captured], aim=1.2),
         Figure.of("read by its tasks, also of rows in memory", "MB", [by_tasks / 1e6]),
+    ]
+
+
+def _restate(spark: SparkSession, rows: int) -> list[Figure]:
+    """What it takes to restate the last ten of a hundred days, beside all of them."""
+    shop = Shop(spark, "restated", rows, DAYS)
+    join = LAYERS["dwd.orders"]
+    other = {**LAYERS, "dwd.orders": join.replace("o.price * o.quantity", "o.price * (o.quantity + 1)")}
+    before, begun = _read(spark), time.monotonic()
+    with noted("all of it"):
+        shop.runner.refresh()
+    whole, seconds = _read(spark) - before, time.monotonic() - begun
+    shop.change_first(1)
+    runner = shop.runner_of("restated", other)
+    restate(runner, SINCE)
+    before, begun = _read(spark), time.monotonic()
+    with noted("from the 91st day on"):
+        result = runner.refresh()
+    read, took = _read(spark) - before, time.monotonic() - begun
+    first = result.layers[0]
+    if first.how != RESTATED:
+        raise UserError(f"{first.layer} wasn't restated: {first.how}, {first.why}")
+    texts = []
+    for query, days in ((join, f"day < '{SINCE}'"), (other["dwd.orders"], f"day >= '{SINCE}'")):
+        texts.append(f"SELECT * FROM ({query.format(source='restated')}) WHERE {days}")
+    answer = spark.sql(" UNION ALL ".join(texts))
+    found = spark.table("restated_layers.restated_dwd_orders").select(*answer.columns)
+    if found.count() != answer.count() or not found.exceptAll(answer).isEmpty():
+        raise UserError("the layer has other rows than its two queries")
+    return [
+        Figure.of("all of it", "s", [seconds]),
+        Figure.of("read for all of it", "MB", [whole / 1e6]),
+        Figure.of("the last ten days", "s", [took]),
+        Figure.of("read for the last ten days", "MB", [read / 1e6]),
+        Figure.of("read, as a share of all of it", "", [read / whole], aim=0.15),
     ]
 
 

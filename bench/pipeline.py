@@ -95,7 +95,7 @@ class Shop:
         with noted(f"{name}: {rows:,} orders in {days} days"):
             write(products, f"{name}.products", operation="upsert")
             write(self._orders(spark.range(rows), sf.lit(0)), f"{name}.orders", operation="upsert")
-        self.runner = self._runner(name, LAYERS)
+        self.runner = self.runner_of(name, LAYERS)
 
     def _orders(self, ids: DataFrame, version: Column) -> DataFrame:
         """Orders by their numbers, which say the day; another version has other amounts."""
@@ -117,9 +117,10 @@ class Shop:
             Expectation(f"e{each}", CONDITIONS[each % len(CONDITIONS)].format(each), Violation.KEEP)
             for each in range(expectations)
         )
-        return self._runner(f"{self._name}_{expectations}", {"dwd.orders": LAYERS["dwd.orders"]}, found)
+        return self.runner_of(f"{self._name}_{expectations}", {"dwd.orders": LAYERS["dwd.orders"]}, found)
 
-    def _runner(self, name: str, layers: Mapping[str, str], expectations: tuple[Expectation, ...] = ()) -> Runner:
+    def runner_of(self, name: str, layers: Mapping[str, str], expectations: tuple[Expectation, ...] = ()) -> Runner:
+        """A runner of layers, by their queries, whose tables' names begin with a name."""
         views = [
             View(
                 f"{name}_{layer.replace('.', '_')}",
@@ -154,6 +155,10 @@ class Shop:
         up_to = min(self._rows, self._first_changed + self._step * self.changed)
         ids = self.spark.range(self._first_changed, up_to, self._step)
         write(self._orders(ids, sf.lit(version)), f"{self._name}.orders", operation="upsert")
+
+    def change_first(self, version: int) -> None:
+        """Changes the first order of the first day."""
+        write(self._orders(self.spark.range(1), sf.lit(version)), f"{self._name}.orders", operation="upsert")
 
     @property
     def _first_changed(self) -> int:
