@@ -71,7 +71,7 @@ _REPLAY = (
 _RESTATED = (
     "{rows:,} orders in {days} days, joined with 1,000 products, summed by day and category, ranked. The query of the"
     " join changes from the 91st day on, by `apply --from`; before that, and with it, an order of the first day comes."
-    " Spark {spark}, local[2], {memory}; bytes as its tasks count them."
+    " Spark {spark}, local[2], {memory}. Bytes are those of files."
 )
 
 
