@@ -363,6 +363,15 @@ result = rows.collect()
     with pytest.raises(SparkError, match="another table"):
         spark.python(code)
     assert rows(spark, f"SELECT * FROM {customers}") == []
+    assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF 0") == []
+    write(spark, customers, "id bigint, name string", [(9, "z")])
+    [[last]] = rows(spark, f"SELECT max(position) FROM {customers}.instants")
+    assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF {last}") == [[9, "z"]]
+    for each in range(1, last):
+        with pytest.raises(SparkError, match=f"position {each} is of a table that had the name"):
+            spark.sql(f"SELECT * FROM {customers} VERSION AS OF {each}")
+        with pytest.raises(SparkError, match=f"position {each} is of a table that had the name"):
+            spark.python(f"result = spark.read.option('versionAsOf', {each}).table({customers!r}).collect()")
 
 
 def test_dataframes_keep_their_snapshot(spark: SparkSession, customers: str) -> None:

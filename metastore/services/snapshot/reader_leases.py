@@ -5,7 +5,7 @@ from lake.protocol.lake import LeaseRequest, ReaderLease, TableReference
 from metastore.services.model import client_texts
 from metastore.services.snapshot.service import check_changes_readable, check_readable
 from metastore.services.table.service import TableService
-from metastore.services.timeline.lookup import check_can_be_read, lake_table, written_lake_table
+from metastore.services.timeline.lookup import check_is_of, lake_table, written_lake_table
 from metastore.store import Database
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import leases
@@ -45,7 +45,7 @@ class ReaderLeases:
             leases.hold_off_cleans(tx, row.id)
             onwards = bool(request.onwards)
             position = self._position(tx, row, name, request.position, onwards=onwards)
-            check_can_be_read(tx, row, request.table, position)
+            check_is_of(tx, row, request.table, position)
             holder = None if request.holder is None else client_texts.hint(request.holder)
             return _to_thrift(row, leases.put(tx, row.id, name, position, seconds, holder, owner, onwards=onwards))
 

@@ -25,7 +25,7 @@ from metastore.services.snapshot.seen_changes import FilesByPosition, by_positio
 from metastore.services.table.service import TableService
 from metastore.services.timeline import changelogs, cleaning
 from metastore.services.timeline.hive_sync import lake_partition
-from metastore.services.timeline.lookup import check_can_be_read, lake_table
+from metastore.services.timeline.lookup import check_is_of, lake_table
 from metastore.services.timeline.staging import InstantFiles
 from metastore.services.timeline.thrift_objects import to_thrift, with_moments
 from metastore.store import Database
@@ -134,8 +134,8 @@ class FileSnapshots:
             wanted = self._wanted(tx, row, request.partitions, request.filter)
             after = _known(row, line, request.after or 0)
             last = _known(row, line, request.upTo) if request.upTo is not None else line.position
-            check_can_be_read(tx, row, request.table, after)
-            check_can_be_read(tx, row, request.table, last)
+            check_is_of(tx, row, request.table, after)
+            check_is_of(tx, row, request.table, last)
             ready_only = hides_uncommitted(scope, row.name)
             if request.changelog and changelogs.cover(tx, row, after, last, ready_only=ready_only):
                 return self._changelogs(tx, row, wanted, after, last, limit, ready_only=ready_only)
@@ -257,7 +257,7 @@ class FileSnapshots:
                 raise NoSuchObjectException(f"{row.name} has no completed instant or savepoint {request.asOf}")
             return saved.read_position
         if request.asOfPosition is not None:
-            check_can_be_read(tx, row, request.table, request.asOfPosition)
+            check_is_of(tx, row, request.table, request.asOfPosition)
             return _known(row, line, request.asOfPosition)
         if request.asOfTime is not None:
             return instants.position_at_time(tx, row.id, rules.timestamp_at(max(request.asOfTime, 0)))

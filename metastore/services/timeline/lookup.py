@@ -59,24 +59,9 @@ def check_is_of(tx: Transaction, row: TableRow, table: TableReference | None, po
 
     That can't be if the request has the table's id. Position 0 is that of every empty table.
     """
-    if table is None or table.id is None:
-        _check_is_not_former(tx, row, position)
-
-
-def check_can_be_read(tx: Transaction, row: TableRow, table: TableReference | None, position: int) -> None:
-    """As `check_is_of`, also if the request has the table's id.
-
-    Engines add the id to a position that a person has named, who may have the earlier table in mind. A table that was
-    renamed keeps its positions, and may have come to a name whose former ones are higher.
-    """
-    by_id = table is not None and table.id is not None
-    _check_is_not_former(tx, row, position, or_its_own=by_id)
-
-
-def _check_is_not_former(tx: Transaction, row: TableRow, position: int, *, or_its_own: bool = False) -> None:
+    if table is not None and table.id is not None:
+        return
     if 0 < position <= former_positions.last(tx, given.base(row.name), row.id):
-        if or_its_own and instants.has_had(tx, row.id, position):
-            return
         raise InvalidOperationException(
             f"position {position} is of a table that had the name {row.name} before: it was dropped or renamed. Read"
             " the table again"

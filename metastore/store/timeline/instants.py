@@ -909,14 +909,6 @@ def position_at_time(tx: Connection, table_id: int, completion_time: str) -> int
     return int(tx.execute(query).scalar() or 0)
 
 
-def has_had(tx: Connection, table_id: int, position: int) -> bool:
-    """Whether a table had completed an instant at a position, also if the first ones have been forgotten since."""
-    record_read(Kind.TIMELINE, table_id)
-    first = select(func.min(instants.c.position)).where(instants.c.table_id == table_id).scalar_subquery()
-    query = select(or_(timelines.c.oldest_readable > 0, first <= position)).where(timelines.c.table_id == table_id)
-    return bool(tx.execute(query).scalar())
-
-
 def saved_positions(tx: Connection, table_id: int) -> list[int]:
     """The positions whose snapshots savepoints protect."""
     record_read(Kind.TIMELINE, table_id)

@@ -84,9 +84,6 @@ def test_keyed_tables_of_two_metastores(spark: SparkSession) -> None:
     spark.sql("DROP TABLE o_sqlf.k")
     spark.sql(f"CREATE TABLE o_sqlf.k (id BIGINT, v STRING) {KEYED}")
     assert spark.sql("SELECT * FROM o_sqlf.k") == [], "another table of the same name"
-    spark.sql("INSERT INTO o_sqlf.k VALUES (1, 'n')")
-    with pytest.raises(SparkError, match=f"position {since} is of a table that had the name"):
-        spark.sql(f"SELECT * FROM o_sqlf.k VERSION AS OF {since}")
 
 
 def test_what_is_not_ready(spark: SparkSession, front: FrontServer) -> None:

@@ -71,7 +71,7 @@ final class LakeTable
     private static final int PAGE = 20_000;
 
     /** The exception of calls, by its number. */
-    private static final int NO_SUCH_OBJECT = 1;
+    private static final int NO_SUCH_OBJECT = 1, INVALID_OPERATION = 2;
 
     /** Instants of a page; more than can have one timestamp. */
     private static final int INSTANTS = 1_000;
@@ -158,7 +158,31 @@ final class LakeTable
         } catch (Metastore.NoAnswer missing) {
             throw Errors.analysis(missing.getMessage());
         }
+        checkNotOfEarlierTable(metastore, name, point);
         return new Origin(point, point.isLatest() ? ReadMoment.ofStatement(id, completed) : null, id);
+    }
+
+    /**
+     * Raises an AnalysisException for a position, as somebody names it, that an earlier table of the name had. Asked by the
+     * table's id, the metastore would say what the table had then: nothing.
+     */
+    private static void checkNotOfEarlierTable(Metastore metastore, TableIdentifier name, ReadPoint point) {
+        if (!point.isPosition()) {
+            return;
+        }
+        Metastore.Struct request =
+                point.addTo(new Metastore.Struct())
+                        .with(1, reference(LakeCatalog.undecorated(name), 0))
+                        .with(6, new ArrayList<String>());
+        try {
+            metastore.call("lake_get_snapshot", request);
+        } catch (Metastore.Refused refused) {
+            if (refused.field == INVALID_OPERATION) { // all else is said when it is read
+                throw Errors.analysis(refused.getMessage());
+            }
+        } catch (Metastore.NoAnswer missing) {
+            throw Errors.analysis(missing.getMessage());
+        }
     }
 
     /** Whether a table has completed instants. False for one that the metastore doesn't know. Raises an AnalysisException. */
@@ -844,7 +868,12 @@ final class LakeTable
             throw Errors.analysis(
                     name() + ": the option timestampAsOf needs Spark 4; SELECT … TIMESTAMP AS OF does not");
         }
-        return options.containsKey("versionAsOf") ? at(ReadPoint.version(options.get("versionAsOf"))) : this;
+        if (!options.containsKey("versionAsOf")) {
+            return this;
+        }
+        ReadPoint wanted = ReadPoint.version(options.get("versionAsOf"));
+        checkNotOfEarlierTable(metastore, definition.v1Table().identifier(), wanted);
+        return at(wanted);
     }
 
     private LakeTable at(ReadPoint other) {
