@@ -57,7 +57,8 @@ TABLE_IDS_IN = frozenset({
 """Numbers of tables, which each backend gives out by itself. Lake tables' clients know tables by them."""
 
 TRANSACTIONS = frozenset({"validTxnList"})
-"""The text of a list of transactions: their numbers with `:` and `,` between."""
+"""The text of a list of transactions: their numbers with `:` and `,` between. That of a materialized view is of
+what it was built from: a transaction, and tables with their write ids."""
 
 _SERIES = (TType.LIST, TType.SET)
 
@@ -84,7 +85,7 @@ class Visitor(Protocol):
         """A table. `holder`: the struct that has the number."""
 
     def transactions(self, text: str) -> str:
-        """A list of transactions, as text."""
+        """A list of transactions, or a snapshot of a materialized view's tables, as text."""
 
     def whole(self, value: Struct) -> None:
         """A struct, after its own fields and before those within: for what takes more than a field."""

@@ -4,6 +4,7 @@ The primary backend's have number 0 and are as they are: in Hive 2.3 the directo
 by them.
 """
 
+import json
 from collections.abc import Callable
 
 _SHIFT = 48
@@ -42,6 +43,30 @@ def in_text(text: str, change: Callable[[int], int]) -> str:
         made.append(character)
         digits = ""
     return "".join(made[:-1])
+
+
+def in_snapshot(text: str, transactions: Callable[[str], str], qualified: Callable[[str], str]) -> str:
+    """A list of transactions as text, or what a materialized view was built from, with other ids and names in it.
+
+    The latter is a transaction, and for each table `$`, its name and its write ids, which have no backend's number. Hive
+    4 wraps it in JSON, with snapshots of other tables by their names. What is no such JSON stays as it is.
+    """
+    if text.startswith("{"):
+        try:
+            wrapped = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        if isinstance(listed := wrapped.get("validTxnList"), str):
+            wrapped["validTxnList"] = in_snapshot(listed, transactions, qualified) if listed[:1] != "{" else listed
+        if isinstance(others := wrapped.get("tableSnapshots"), dict):
+            wrapped["tableSnapshots"] = {qualified(name) if "." in name else name: it for name, it in others.items()}
+        return json.dumps(wrapped, separators=(",", ":"), ensure_ascii=False)
+    transaction, *tables = text.split("$")
+    parts = [each.partition(":") for each in tables]
+    return "$".join([
+        transactions(transaction),
+        *(f"{qualified(name) if '.' in name else name}{colon}{rest}" for name, colon, rest in parts),
+    ])  # fmt: skip
 
 
 def numbers_in(text: str) -> set[int]:

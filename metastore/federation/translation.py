@@ -1,6 +1,7 @@
 """Carries the names in a request to its backend, and those in the answer back."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from thrift.Thrift import TType
 
@@ -129,7 +130,11 @@ class _Collecting(_Plain):
         return number
 
     def transactions(self, text: str) -> str:
-        self._found.numbers |= identifiers.numbers_in(text)
+        def note(transactions: str) -> str:
+            self._found.numbers |= identifiers.numbers_in(transactions)
+            return transactions
+
+        identifiers.in_snapshot(text, note, self.qualified)
         return text
 
 
@@ -178,7 +183,7 @@ class _ToBackend(_Plain):
         )
 
     def transactions(self, text: str) -> str:
-        return identifiers.in_text(text, identifiers.unmarked)
+        return identifiers.in_snapshot(text, partial(identifiers.in_text, change=identifiers.unmarked), self.qualified)
 
     def whole(self, value: Struct) -> None:
         if isinstance(value, Table) and not self._identity and (value.viewOriginalText or value.viewExpandedText):
@@ -252,7 +257,7 @@ class _ToFront(_Plain):
         return identifiers.marked(self._number, number) if self._number else number
 
     def transactions(self, text: str) -> str:
-        return identifiers.in_text(text, self.identifier)
+        return identifiers.in_snapshot(text, partial(identifiers.in_text, change=self.identifier), self.qualified)
 
     def whole(self, value: Struct) -> None:
         if isinstance(value, GetOpenTxnsResponse):

@@ -12,6 +12,7 @@ from lake.protocol.codec import binary
 from lake.protocol.generated import hive_metastore_service
 from lake.protocol.hive import (
     AddPartitionsRequest,
+    CreationMetadata,
     Database,
     GetOpenTxnsResponse,
     GetTableRequest,
@@ -240,6 +241,34 @@ def test_lists_of_write_ids_begin_with_a_name() -> None:
     arguments = GetTableRequest(dbName="people", tblName="t", validWriteIdList="people.t:5:9223372036854775807::")
     to_backend(arguments, FRONT, "eu")
     assert arguments.validWriteIdList == "hr.t:5:9223372036854775807::"
+
+
+@pytest.mark.parametrize("wrapped", ["{}", '{{"validTxnList":"{}","tableSnapshots":{{}}}}'])
+def test_what_a_materialized_view_was_built_from_has_write_ids(wrapped: str) -> None:
+    """A write id is no transaction's: marked as one, it would say that the view has all that came later, too."""
+    rest = "t:5:9223372036854775807::3"
+    there = wrapped.format(f"8$hr.{rest}$sales.{rest}")
+    here = wrapped.format(f"{3 << 48 | 8}$people.{rest}$eu_sales.{rest}")
+    metadata = CreationMetadata(dbName="hr", tblName="v", tablesUsed={"hr.t", "sales.t"}, validTxnList=there)
+    table = Table(dbName="hr", tableName="v", creationMetadata=metadata)
+    to_front(table, FRONT, "eu")
+    assert table.creationMetadata is not None
+    assert table.creationMetadata.validTxnList == here
+    arguments = call("create_table", table)
+    found = asked(arguments)
+    assert (found.numbers, set(map(str, found.names))) == ({3}, {"people", "eu_sales"})
+    to_backend(arguments, FRONT, "eu")
+    assert table.creationMetadata.validTxnList == there
+
+
+def test_names_of_other_snapshots_in_a_materialized_view() -> None:
+    text = '{"validTxnList":null,"tableSnapshots":{"hr.t":{"snapshotId":9}}}'
+    metadata = CreationMetadata(dbName="hr", tblName="v", validTxnList=text)
+    to_front(metadata, FRONT, "eu")
+    assert metadata.validTxnList == text.replace("hr.t", "people.t")
+    metadata.validTxnList = "{8:9"
+    to_front(metadata, FRONT, "eu")
+    assert metadata.validTxnList == "{8:9"
 
 
 @given(st.integers(0, (1 << 14) - 1), st.integers(1, (1 << 48) - 1))
