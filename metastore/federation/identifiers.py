@@ -48,8 +48,8 @@ def in_text(text: str, change: Callable[[int], int]) -> str:
 def in_snapshot(text: str, transactions: Callable[[str], str], qualified: Callable[[str], str]) -> str:
     """A list of transactions as text, or what a materialized view was built from, with other ids and names in it.
 
-    The latter is a transaction, and for each table `$`, its name and its write ids, which have no backend's number. Hive
-    4 wraps it in JSON, with snapshots of other tables by their names. What is no such JSON stays as it is.
+    The latter is a transaction, and for each table `$`, its name and its write ids, which have no backend's number.
+    Hive 4 wraps it in JSON, with snapshots of other tables by their names. What is no such JSON stays as it is.
     """
     if text.startswith("{"):
         try:
