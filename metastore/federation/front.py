@@ -4,7 +4,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -32,7 +31,6 @@ from metastore.federation.translation import Asked
 
 T = TypeVar("T")
 
-_ASKING_THREADS = 64  # for lists of several backends
 _DECORATION = b"@"  # before what table names may end with
 _SUCCESS = b"\0\0"  # the number of a result's field for its value
 _BROKEN = (TTransportException, TProtocolException, OSError, EOFError, ValueError, TypeError)
@@ -105,7 +103,6 @@ class Front:
         self._backends = Backends(mapping)
         self._changes = changes
         self._left_out = left_out
-        self._asking = ThreadPoolExecutor(_ASKING_THREADS, "federation")
         self._reloading = threading.Lock()
 
     @property
@@ -129,11 +126,11 @@ class Front:
     def close(self) -> None:
         for pool in self._backends.all:
             pool.close()
-        self._asking.shutdown(wait=False, cancel_futures=True)
+            pool.asking.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, who: Who) -> "Request":
         """A request, which sees one mapping from its beginning to its end."""
-        return Request(self._backends, self._asking, self._changes, self._left_out, who)
+        return Request(self._backends, self._changes, self._left_out, who)
 
 
 class Request:
@@ -142,7 +139,6 @@ class Request:
     def __init__(
         self,
         backends: Backends,
-        asking: ThreadPoolExecutor,
         changes: Callable[[str], bool],
         left_out: Callable[[str], None],
         who: Who,
@@ -150,7 +146,6 @@ class Request:
         self._pools = backends.pools
         self._copies = backends.copies
         self.mapping = backends.mapping
-        self._asking = asking
         self._changes = changes
         self._tell_left_out = left_out
         self.who = who
@@ -251,11 +246,12 @@ class Request:
         return value_of(name, kind, body)
 
     def of_all(self, question: Callable[[str], T], backends: list[str]) -> list[tuple[str, T]]:
-        """What a question to each of several backends gives. They are asked at the same time.
+        """What a question to each of several backends gives. They are asked at the same time, each by threads of its
+        own: `question` asks no other one.
 
         One that can't be reached is an error, or left out and told of: as the file says. Raises what `question` does.
         """
-        futures = [(backend, self._asking.submit(question, backend)) for backend in backends]
+        futures = [(backend, self._pools[backend].asking.submit(question, backend)) for backend in backends]
         found: list[tuple[str, T]] = []
         missing: list[tuple[str, BackendError]] = []
         deadline = time.monotonic() + self.mapping.configuration.federation.list_seconds

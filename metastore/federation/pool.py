@@ -4,6 +4,7 @@ import itertools
 import threading
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,6 +63,8 @@ class Pool:
         self._down_until = 0.0
         self._closed = False
         self._answered = time.monotonic()
+        self.asking = ThreadPoolExecutor(settings.connections, "federation")
+        """Threads that ask this backend for its part of a list. One that hangs keeps none of others' threads."""
         self.state: State = "unused"
         self.trouble = ""
         """Why the backend is down."""

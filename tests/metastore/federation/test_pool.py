@@ -10,9 +10,10 @@ import pytest
 from lake.protocol.codec import binary
 from lake.protocol.hive import Table
 from lake.protocol.services import METHODS
-from metastore.federation.configuration import Backend
+from metastore.federation.configuration import Backend, Configuration
 from metastore.federation.errors import Busy, Unreachable
-from metastore.federation.front import Exchange
+from metastore.federation.front import Exchange, Front, Who
+from metastore.federation.mapping import Mapping
 from metastore.federation.pool import Identity, Pool
 from tests.metastore.federation.stand_in import HangUp, StandIn
 
@@ -110,3 +111,42 @@ def test_a_busy_one_is_waited_for() -> None:
         other = tested.take(Identity("b"))  # it makes room for another caller
         assert other is not relay
         assert tested._open == 1
+
+
+def test_a_backend_that_hangs_keeps_no_threads_of_others() -> None:
+    """However many lists wait for it, and however many connections it may have."""
+    ended = threading.Event()
+    with (
+        StandIn({"get_all_databases": lambda: ["a"]}) as good,
+        StandIn({"get_all_databases": lambda: ended.wait(60) and []}) as bad,
+    ):
+        front = Front(
+            Mapping(
+                Configuration.model_validate(
+                    {
+                        "federation": {"list_seconds": 1, "unreachable": "leave out"},
+                        "backends": {
+                            "good": {"uris": good.uri},
+                            "bad": {"uris": bad.uri, "prefix": "bad_", "connections": 100, "failures": 1_000},
+                        },
+                    }
+                )
+            ),
+            lambda name: False,
+            lambda backend: None,
+        )
+        request = front.begin(Who(Identity(None)))
+        found: list[Any] = []
+
+        def work() -> None:
+            found.append(request.of_all(lambda each: request.ask(each, "get_all_databases"), ["good", "bad"]))
+
+        threads = [threading.Thread(target=work) for _ in range(80)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        ended.set()
+        assert found == [[("good", ["a"])]] * 80
+        assert {each.backend: each.state for each in front.pools}["good"] == "up"
+        front.close()
