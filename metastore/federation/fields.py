@@ -88,7 +88,7 @@ class Visitor(Protocol):
         """A list of transactions, or a snapshot of a materialized view's tables, as text."""
 
     def whole(self, value: Struct) -> None:
-        """A struct, after its own fields and before those within: for what takes more than a field."""
+        """A struct, before its fields: for what takes more than one of them."""
 
 
 class Hidden(Exception):
@@ -109,7 +109,7 @@ class Plan(NamedTuple):
     whole: bool
 
 
-WHOLE = frozenset({"Table", "GetOpenTxnsResponse"})
+WHOLE = frozenset({"Table", "GetOpenTxnsResponse", "EventRecord"})
 """Structs that hold names in texts of their own kind."""
 
 
@@ -198,6 +198,8 @@ def walk(value: Struct, visitor: Visitor, inherited: str | None = None) -> None:
     Lists are replaced, not changed: several structs may share one.
     """
     it = plan(type(value))
+    if it.whole:
+        visitor.whole(value)
     catalog = getattr(value, it.catalog) if it.catalog else None
     inherited = _names(value, it, visitor, catalog, inherited)
     for field in it.qualified:
@@ -214,8 +216,6 @@ def walk(value: Struct, visitor: Visitor, inherited: str | None = None) -> None:
     for field in it.transactions:
         if text := getattr(value, field):
             setattr(value, field, visitor.transactions(text))
-    if it.whole:
-        visitor.whole(value)
     for field in it.parts:
         part = getattr(value, field)
         if part is not None:

@@ -215,7 +215,9 @@ def is_merged(name: str, arguments: Any) -> bool:
 
 def _has_pattern(asked: GetTablesRequest | None) -> bool:
     """Whether the database of a request for tables is a pattern, as it may be together with a pattern of tables."""
-    text = asked and asked.tablesPattern is not None and split(asked.dbName)[1]
+    if asked is None or asked.tablesPattern is None:
+        return False
+    _, text = split(asked.dbName)
     return bool(text) and patterns.only_name(text) is None
 
 

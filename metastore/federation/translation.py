@@ -1,5 +1,6 @@
 """Carries the names in a request to its backend, and those in the answer back."""
 
+import json
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -7,6 +8,7 @@ from thrift.Thrift import TType
 
 from lake.protocol.codec import binary
 from lake.protocol.hive import GetOpenTxnsResponse, MetaException, Table
+from lake.protocol.lake import EventRecord
 from lake.protocol.struct import Struct, fields
 from metastore.federation import identifiers, views
 from metastore.federation.fields import Hidden, walk
@@ -15,6 +17,9 @@ from metastore.federation.names import DEFAULT_CATALOG, Name, check_text, joined
 
 EVERY = "*"
 """In place of a database in requests for events: all of them."""
+
+_MOVES = frozenset({"ALTER_TABLE", "ALTER_FUNCTION"})
+"""Types of a lake metastore's events that may say that something has gone from one database to another."""
 
 
 @dataclass(slots=True)
@@ -262,6 +267,8 @@ class _ToFront(_Plain):
     def whole(self, value: Struct) -> None:
         if isinstance(value, GetOpenTxnsResponse):
             self._open_transactions(value)
+        elif isinstance(value, EventRecord):
+            self._event(value)
         elif isinstance(value, Table) and not self._identity:
             try:
                 views.rename_in(value, self._of_text)
@@ -279,6 +286,39 @@ class _ToFront(_Plain):
         if len(marked) != len(unknown):
             raise MetaException(f"backend {self._backend} answers with more than is known of open transactions")
         value.unknown = marked
+
+    def _event(self, event: EventRecord) -> None:
+        """Takes out of an event what it says of databases that have no name here.
+
+        For who reads it, a table that comes from one is made, and one that goes to one is dropped.
+        """
+        if event.type in _MOVES:
+            payload = json.loads(event.payload or "")
+            sides = [payload["before"], payload["after"]]
+            shown = [side for side in sides if self._has_name(side.get("catName"), side.get("dbName"))]
+            if len(shown) == 1:
+                is_new = shown[0] is sides[1]
+                event.type = event.type.replace("ALTER", "CREATE" if is_new else "DROP")
+                event.database = shown[0]["dbName"]
+                event.table = event.table and shown[0]["tableName"]
+                del payload["before" if is_new else "after"]
+                event.payload = json.dumps(payload, separators=(",", ":"))
+        elif event.type == "ADD_CONSTRAINTS":
+            payload = json.loads(event.payload or "")
+            keys = payload["constraints"].get("foreignKeys", [])
+            kept = [
+                key
+                for key in keys
+                if all(self._has_name(key.get("catName"), key.get(f"{side}table_db")) for side in ("pk", "fk"))
+            ]
+            if len(kept) < len(keys):
+                payload["constraints"]["foreignKeys"] = kept
+                if not any(payload["constraints"].values()):
+                    raise Hidden("all of its keys name databases that have no name here")
+                event.payload = json.dumps(payload, separators=(",", ":"))
+
+    def _has_name(self, catalog: str | None, database: str | None) -> bool:
+        return self._mapping.name(self._backend, parsed(catalog, None, database or "", self._default)) is not None
 
     def _of_text(self, database: str) -> str:
         return self._name(Name(self._default, database)).database

@@ -245,7 +245,7 @@ def test_the_file_is_taken_again(tmp_path: Path, good: StandIn) -> None:
 
 def test_requests_for_another_backend_than_the_first(tmp_path: Path, good: StandIn) -> None:
     """By the id that they name, by what the connection has selected, and by a pattern of databases."""
-    shown = {
+    shown: dict[str, Callable[..., Any]] = {
         "show_locks": lambda asked: ShowLocksResponse([]),
         "get_table_objects_by_name_req": lambda asked: GetTablesResult([Table(tableName=asked.dbName)]),
         "get_config_value": lambda name, default: "there",
