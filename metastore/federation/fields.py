@@ -44,6 +44,7 @@ IDS = frozenset({
 IDS_IN = frozenset({
     ("HeartbeatTxnRangeRequest", "min"), ("HeartbeatTxnRangeRequest", "max"), ("HeartbeatTxnRangeResponse", "aborted"),
     ("HeartbeatTxnRangeResponse", "nosuch"), ("TxnInfo", "id"),
+    ("update_compactor_state_args", "txn_id"),
 })  # fmt: skip
 """Numbers, alone or in a list or set, of transactions and locks, and of moments, whose order is a lake metastore's."""
 
@@ -109,8 +110,11 @@ class Plan(NamedTuple):
     whole: bool
 
 
-WHOLE = frozenset({"Table", "GetOpenTxnsResponse", "EventRecord"})
-"""Structs that hold names in texts of their own kind."""
+WHOLE = frozenset({
+    "Table", "GetOpenTxnsResponse", "EventRecord", "EnvironmentContext", "OpenTxnRequest", "CommitTxnRequest",
+    "AbortTxnRequest", "AllocateTableWriteIdsRequest",
+})  # fmt: skip
+"""Structs that hold names or ids in texts of their own kind."""
 
 
 def plan(cls: type[Struct]) -> Plan:
@@ -130,6 +134,7 @@ def names_anything(cls: type[Struct]) -> bool:
         or it.table_ids
         or it.transactions
         or it.parts
+        or it.whole
     )
 
 
@@ -177,6 +182,8 @@ def classes(kind: int, argument: Any) -> list[type[Struct]]:
 def _holds_names(cls: type[Struct], seen: frozenset[type[Struct]]) -> bool:
     if cls in seen:
         return False
+    if cls.__name__ in WHOLE:
+        return True
     for entry in cls.thrift_spec:
         if entry is None:
             continue

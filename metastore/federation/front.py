@@ -214,7 +214,9 @@ class Request:
         return self._reply(exchange, reader, backend, method)
 
     def _check_form(self, backend: str, method: Method, asked: Asked) -> None:
-        """Raises Refused for a request whose names can't be translated."""
+        """Raises Refused for a request whose names, or ids, can't be translated."""
+        if asked.replays:
+            routing.check_replays(self.mapping, method.name, backend, self.who.selected)
         if not self.mapping.is_identity(backend):
             if method.name in routing.LOG:
                 raise Refused(

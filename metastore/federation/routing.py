@@ -210,11 +210,28 @@ def check_own(mapping: Mapping, method: str, backend: str) -> None:
         )
 
 
+def check_replays(mapping: Mapping, method: str, backend: str, selected: str | None) -> None:
+    """Raises Refused for a request that repeats a transaction of another metastore, unless it is for the primary one.
+
+    That transaction's id has no backend's number, and its policy names a database where it isn't translated.
+    """
+    if mapping.number(backend) != 0 or not mapping.is_identity(backend) or selected not in (None, backend):
+        raise Refused(
+            f"{method} repeats a transaction of another metastore (replPolicy), and a front can't tell for which"
+            f" backend: replicate to backend {selected or backend} itself"
+        )
+
+
 def check_writable(mapping: Mapping, method: str, asked: Asked, backend: str) -> None:
-    """Raises Refused if the request would change what the front may only read."""
+    """Raises Refused if the request would change what the front may only read, or doesn't show."""
+    settings = mapping.backends[backend]
+    if asked.nameless_ids and (settings.read_only is not False or settings.deny or settings.allow != ("*",)):
+        raise Refused(
+            f"{method} changes a table that it names by its id alone, so it isn't known whether this front shows it,"
+            f" and lets it be changed: use backend {backend} itself"
+        )
     if method in OF_READERS:
         return
-    settings = mapping.backends[backend]
     for name in asked.names:
         place = mapping.place(name)
         if place is not None and not settings.writable(place.name.database):

@@ -7,16 +7,21 @@ from functools import partial
 from thrift.Thrift import TType
 
 from lake.protocol.codec import binary
-from lake.protocol.hive import GetOpenTxnsResponse, MetaException, Table
+from lake.protocol.hive import EnvironmentContext, GetOpenTxnsResponse, MetaException, Table
 from lake.protocol.lake import EventRecord
 from lake.protocol.struct import Struct, fields
 from metastore.federation import identifiers, views
-from metastore.federation.fields import Hidden, walk
+from metastore.federation.fields import Hidden, plan, walk
 from metastore.federation.mapping import Mapping, Place
 from metastore.federation.names import DEFAULT_CATALOG, Name, check_text, joined, normal, split
 
 EVERY = "*"
 """In place of a database in requests for events: all of them."""
+
+_TRANSACTION = "txnId"
+"""The property of a call's context by which Hive 4 names the transaction that it belongs to."""
+
+_DIGITS = 20  # of a number that takes more than 8 bytes
 
 _MOVES = frozenset({"ALTER_TABLE", "ALTER_FUNCTION"})
 """Types of a lake metastore's events that may say that something has gone from one database to another."""
@@ -26,13 +31,16 @@ _MOVES = frozenset({"ALTER_TABLE", "ALTER_FUNCTION"})
 class Asked:
     """What a request names: databases and catalogs of the front, and the numbers that ids in it are marked with.
 
-    `plain`: no name is in the form of Hive 3, with its catalog, which older versions don't know.
+    `plain`: no name is in the form of Hive 3, with its catalog, which older versions don't know. `nameless_ids`: a
+    table is named by its id alone. `replays`: it repeats a transaction of another metastore, by that one's ids.
     """
 
     names: list[Name] = field(default_factory=list)
     catalogs: list[str] = field(default_factory=list)
     numbers: set[int] = field(default_factory=set)
     plain: bool = True
+    nameless_ids: bool = False
+    replays: bool = False
 
 
 def asked(arguments: Struct) -> Asked:
@@ -134,6 +142,18 @@ class _Collecting(_Plain):
             self._found.numbers.add(found)
         return number
 
+    def table_id(self, holder: Struct, number: int) -> int | None:
+        if not plan(type(holder)).databases:
+            self._found.nameless_ids = True
+        return number
+
+    def whole(self, value: Struct) -> None:
+        if isinstance(value, EnvironmentContext):
+            if (number := _transaction_of(value)) is not None:
+                self.identifier(number)
+        elif getattr(value, "replPolicy", None):
+            self._found.replays = True
+
     def transactions(self, text: str) -> str:
         def note(transactions: str) -> str:
             self._found.numbers |= identifiers.numbers_in(transactions)
@@ -191,6 +211,8 @@ class _ToBackend(_Plain):
         return identifiers.in_snapshot(text, partial(identifiers.in_text, change=identifiers.unmarked), self.qualified)
 
     def whole(self, value: Struct) -> None:
+        if isinstance(value, EnvironmentContext) and (number := _transaction_of(value)) is not None:
+            value.properties = {**(value.properties or {}), _TRANSACTION: str(identifiers.unmarked(number))}
         if isinstance(value, Table) and not self._identity and (value.viewOriginalText or value.viewExpandedText):
             self._view(value)
 
@@ -328,6 +350,12 @@ class _ToFront(_Plain):
         if name is None:
             raise Hidden(f"database {there} of backend {self._backend} has no name here: another rule hides it")
         return name
+
+
+def _transaction_of(context: EnvironmentContext) -> int | None:
+    """The transaction in whose name a table is dropped or made."""
+    text = (context.properties or {}).get(_TRANSACTION, "")
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < _DIGITS else None
 
 
 def split_qualified(name: str) -> tuple[Name, str]:

@@ -12,8 +12,12 @@ from lake.protocol.codec import binary
 from lake.protocol.generated import hive_metastore_service
 from lake.protocol.hive import (
     AddPartitionsRequest,
+    AllocateTableWriteIdsRequest,
+    CommitTxnKeyValue,
+    CommitTxnRequest,
     CreationMetadata,
     Database,
+    EnvironmentContext,
     GetOpenTxnsResponse,
     GetTableRequest,
     HiveObjectRef,
@@ -21,6 +25,7 @@ from lake.protocol.hive import (
     LockRequest,
     LockResponse,
     MetaException,
+    OpenTxnRequest,
     Partition,
     SQLForeignKey,
     Table,
@@ -31,8 +36,9 @@ from lake.protocol.struct import Struct
 from metastore import api
 from metastore.api.methods import HANDLERS
 from metastore.api.rights.classification import Path
-from metastore.federation import fields, identifiers
+from metastore.federation import fields, identifiers, routing
 from metastore.federation.names import Name, in_words
+from metastore.federation.routing import Refused
 from metastore.federation.translation import asked, to_backend, to_front
 from tests.metastore.federation.test_mapping import mapping
 
@@ -80,7 +86,7 @@ def test_no_id_is_forgotten() -> None:
     """Numbers called after transactions and locks: what isn't an id of one is listed here."""
     others = {
         "replSrcTxnIds",  # those of another metastore
-        "hightestTxnId", "nextTxnId", "lockIdInternal", "blockedByIntId", "highestTxnId", "seedTxnId", "txn_id",
+        "hightestTxnId", "nextTxnId", "lockIdInternal", "blockedByIntId", "highestTxnId", "seedTxnId",
     }  # fmt: skip
     forgotten = set()
     for cls in structs():
@@ -291,6 +297,44 @@ def test_an_id_that_cant_be_marked_is_refused() -> None:
         to_front(response, nameless, "eu")
     to_front(response, FRONT, "eu")
     assert response.lockid == 3 << 48 | 7
+
+
+def test_the_transaction_of_a_call_in_its_context() -> None:
+    context = EnvironmentContext({"txnId": str(3 << 48 | 7), "ifPurge": "TRUE"})
+    arguments = call("drop_table_with_environment_context", "eu_sales", "t", True, context)
+    assert asked(arguments).numbers == {3}
+    to_backend(arguments, FRONT, "eu")
+    assert context.properties == {"txnId": "7", "ifPurge": "TRUE"}
+    other = EnvironmentContext({"txnId": "none"})
+    to_backend(
+        call("alter_table_with_environment_context", "eu_sales", "t", Table(dbName="eu_sales"), other), FRONT, "eu"
+    )
+    assert other.properties == {"txnId": "none"}
+
+
+def test_a_table_by_its_id_alone() -> None:
+    """It may be one that the front doesn't show, or may only read."""
+    found = asked(call("commit_txn", CommitTxnRequest(7, keyValue=CommitTxnKeyValue(5, "_meta", "x"))))
+    assert not asked(call("get_table_req", GetTableRequest("sales", "t", id=5))).nameless_ids
+    open_one = mapping(it={})
+    routing.check_writable(open_one, "commit_txn", found, "it")
+    for settings in ({"read_only": True}, {"read_only": ["x"]}, {"deny": "people"}, {"allow": "sales"}):
+        with pytest.raises(Refused, match="by its id alone"):
+            routing.check_writable(mapping(it=settings), "commit_txn", found, "it")
+
+
+def test_transactions_of_other_metastores() -> None:
+    """Their ids have no backend's number: the primary one would take them for its own."""
+    for arguments in (
+        call("open_txns", OpenTxnRequest(1, "me", "here", replPolicy="sales.*")),
+        call("commit_txn", CommitTxnRequest(7, replPolicy="sales.*")),
+        call("allocate_table_write_ids", AllocateTableWriteIdsRequest("sales", "t", replPolicy="sales.*")),
+    ):
+        assert asked(arguments).replays
+    routing.check_replays(FRONT, "commit_txn", "main", None)
+    for backend, selected in (("eu", "eu"), ("main", "eu"), ("eu", None)):
+        with pytest.raises(Refused, match=r"repeats a transaction of another metastore"):
+            routing.check_replays(FRONT, "commit_txn", backend, selected)
 
 
 def test_words() -> None:
