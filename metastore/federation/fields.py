@@ -38,7 +38,7 @@ WRITE_IDS = frozenset({"validWriteIdList", "validWriteIdlist"})
 """The text of a list of write ids, which begins with `database.table:`."""
 
 IDS = frozenset({
-    "txnid", "txnId", "txn_ids", "txnIds", "lockid", "txn_high_water_mark", "open_txns", "min_open_txn",
+    "txnid", "txnId", "txn_ids", "txnIds", "lockid", "open_txns", "min_open_txn",
     "blockedByExtId", "moment", "asOfMoment",
 })  # fmt: skip
 IDS_IN = frozenset({
@@ -47,6 +47,9 @@ IDS_IN = frozenset({
     ("update_compactor_state_args", "txn_id"),
 })  # fmt: skip
 """Numbers, alone or in a list or set, of transactions and locks, and of moments, whose order is a lake metastore's."""
+
+HIGHEST_IDS = frozenset({"txn_high_water_mark"})
+"""Numbers of the last transaction; 0 says that there is none yet at this backend."""
 
 TABLE_IDS = frozenset({"tableId"})
 TABLE_IDS_IN = frozenset({
@@ -82,6 +85,9 @@ class Visitor(Protocol):
     def identifier(self, number: int) -> int:
         """A transaction or a lock."""
 
+    def highest(self, number: int) -> int:
+        """The last transaction of a backend, or 0."""
+
     def table_id(self, holder: Struct, number: int) -> int | None:
         """A table. `holder`: the struct that has the number."""
 
@@ -104,6 +110,7 @@ class Plan(NamedTuple):
     qualified: tuple[str, ...]
     write_ids: tuple[str, ...]
     ids: tuple[str, ...]
+    highest: tuple[str, ...]
     table_ids: tuple[str, ...]
     transactions: tuple[str, ...]
     parts: tuple[str, ...]
@@ -131,6 +138,7 @@ def names_anything(cls: type[Struct]) -> bool:
         or it.qualified
         or it.write_ids
         or it.ids
+        or it.highest
         or it.table_ids
         or it.transactions
         or it.parts
@@ -161,6 +169,7 @@ def _plan(cls: type[Any]) -> Plan:
         tuple(field for field, _ in texts if field in QUALIFIED),
         tuple(field for field in plain if field in WRITE_IDS),
         tuple(field for field in numbers if field in IDS or (name, field) in IDS_IN),
+        tuple(field for field in numbers if field in HIGHEST_IDS),
         tuple(field for field in numbers if field in TABLE_IDS or (name, field) in TABLE_IDS_IN),
         tuple(field for field in plain if field in TRANSACTIONS),
         tuple(parts),
@@ -188,7 +197,7 @@ def _holds_names(cls: type[Struct], seen: frozenset[type[Struct]]) -> bool:
         if entry is None:
             continue
         field, kind, argument = entry[2], entry[1], entry[3]
-        if field in DATABASES | QUALIFIED | WRITE_IDS | IDS | TABLE_IDS | TRANSACTIONS:
+        if field in DATABASES | QUALIFIED | WRITE_IDS | IDS | HIGHEST_IDS | TABLE_IDS | TRANSACTIONS:
             return True
         if (cls.__name__, field) in DATABASES_IN | IDS_IN | TABLE_IDS_IN or (
             field in CATALOGS and kind == TType.STRING
@@ -217,6 +226,8 @@ def walk(value: Struct, visitor: Visitor, inherited: str | None = None) -> None:
             setattr(value, field, visitor.qualified(name) + colon + rest if "." in name else text)
     for field in it.ids:
         _each(value, field, visitor.identifier)
+    for field in it.highest:
+        _each(value, field, visitor.highest)
     for field in it.table_ids:
         if (number := getattr(value, field)) is not None:
             setattr(value, field, visitor.table_id(value, number))

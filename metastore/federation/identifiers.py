@@ -22,6 +22,11 @@ def marked(number: int, identifier: int) -> int:
     return number << _SHIFT | identifier
 
 
+def highest(number: int, identifier: int) -> int:
+    """The last id of a backend, marked also where it is 0: a list of transactions that ends there is this backend's."""
+    return number << _SHIFT if identifier == 0 else marked(number, identifier)
+
+
 def number_of(identifier: int) -> int | None:
     """The number of the backend that an id is from; None for what is no id."""
     return None if identifier <= 0 or identifier == _OPEN_END else identifier >> _SHIFT
@@ -70,8 +75,11 @@ def in_snapshot(text: str, transactions: Callable[[str], str], qualified: Callab
 
 
 def numbers_in(text: str) -> set[int]:
-    """The numbers of the backends that the transactions in a text are from."""
-    found: set[int] = set()
+    """The numbers of the backends that the transactions in a text are from.
+
+    A list that ends at 0 is of the primary one, whose 0 alone has no mark.
+    """
+    found = {0} if text.startswith("0:") else set()
 
     def note(identifier: int) -> int:
         if (number := number_of(identifier)) is not None:

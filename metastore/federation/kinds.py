@@ -293,7 +293,7 @@ def is_list(request: "Request", method: Method, arguments: Struct, asked: Asked)
     """Whether a request is for a list of tables of a database whose tables lie at two backends."""
     if not request.mapping.beside or method.name not in _LISTS:
         return False
-    if method.name == "show_locks" and tables(arguments):
+    if method.name == "show_locks" and (asked.numbers or tables(arguments)):
         return False
     return any(_shared(request, name) is not None for name in asked.names)
 

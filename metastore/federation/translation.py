@@ -99,6 +99,9 @@ class _Plain:
     def identifier(self, number: int) -> int:
         return number
 
+    def highest(self, number: int) -> int:
+        return self.identifier(number)
+
     def table_id(self, holder: Struct, number: int) -> int | None:
         return number
 
@@ -279,6 +282,9 @@ class _ToFront(_Plain):
                 f" couldn't tell whose it is: give backends.{self._backend} a number in the front's file"
             )
         return identifiers.marked(self._number, number)
+
+    def highest(self, number: int) -> int:
+        return identifiers.highest(self._number, number) if self._number else self.identifier(number)
 
     def table_id(self, holder: Struct, number: int) -> int | None:
         return identifiers.marked(self._number, number) if self._number else number

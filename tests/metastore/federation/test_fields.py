@@ -20,6 +20,7 @@ from lake.protocol.hive import (
     EnvironmentContext,
     GetOpenTxnsResponse,
     GetTableRequest,
+    GetValidWriteIdsRequest,
     HiveObjectRef,
     LockComponent,
     LockRequest,
@@ -91,7 +92,8 @@ def test_no_id_is_forgotten() -> None:
     forgotten = set()
     for cls in structs():
         for entry in cls.thrift_spec:
-            if entry is None or entry[2] in fields.plan(cls).ids:
+            it = fields.plan(cls)
+            if entry is None or entry[2] in (*it.ids, *it.highest):
                 continue
             inner = entry[3][0] if entry[1] in (TType.LIST, TType.SET) else entry[1]
             if inner == TType.I64 and any(word in entry[2].lower() for word in ("txn", "lockid")):
@@ -288,6 +290,18 @@ def test_ids_carry_their_backend(number: int, identifier: int) -> None:
     assert identifiers.in_text(text, identifiers.unmarked) == (
         f"{identifier}:9223372036854775807:{identifier},{identifier}:"
     )
+
+
+def test_a_list_of_no_transactions_is_of_one_backend() -> None:
+    """By a list that ends at 0 readers of another backend's tables would see none of their rows."""
+    answers = {backend: GetOpenTxnsResponse(txn_high_water_mark=0, open_txns=[]) for backend in ("main", "eu")}
+    for backend, number in (("main", 0), ("eu", 3)):
+        to_front(answers[backend], FRONT, backend)
+        text = f"{answers[backend].txn_high_water_mark}:9223372036854775807::"
+        arguments = call("get_valid_write_ids", GetValidWriteIdsRequest(["eu_sales.t"], validTxnList=text))
+        assert asked(arguments).numbers == {number}
+    to_backend(arguments, FRONT, "eu")
+    assert arguments.rqst.validTxnList == "0:9223372036854775807::"
 
 
 def test_an_id_that_cant_be_marked_is_refused() -> None:
