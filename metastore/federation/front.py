@@ -25,7 +25,7 @@ from metastore.federation.errors import BackendError, Unknown, Unreachable
 from metastore.federation.fields import Hidden, names_anything
 from metastore.federation.mapping import Mapping
 from metastore.federation.names import Name, normal
-from metastore.federation.pool import Identity, Pool, application_error
+from metastore.federation.pool import Identity, Pool, application_error, timed_out
 from metastore.federation.routing import Refused
 from metastore.federation.translation import Asked
 
@@ -429,7 +429,7 @@ class Exchange:
         except _BROKEN as error:
             self._pool.failed(f"{relay.uri}: {error}")
             self._give_back(usable=False)
-            raise _Lost(f"{relay.uri}: {error}", timed_out=_timed_out(error)) from None
+            raise _Lost(f"{relay.uri}: {error}", timed_out=timed_out(error)) from None
         except BaseException:
             self._give_back(usable=False)
             raise
@@ -491,7 +491,3 @@ class _Lost(Exception):
         super().__init__(reason)
         self.reason = reason
         self.timed_out = timed_out
-
-
-def _timed_out(error: BaseException) -> bool:
-    return isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT

@@ -10,6 +10,7 @@ from typing import Literal
 
 import structlog
 from thrift.Thrift import TApplicationException, TException, TMessageType
+from thrift.transport.TTransport import TTransportException
 
 from lake.protocol.codec import binary
 from lake.protocol.connection.login import BadLogin, LoginRefused
@@ -214,11 +215,32 @@ class Pool:
                 relay.close()
                 if isinstance(error, MetaException):
                     raise
+                if identity.user is not None and not timed_out(error) and self._takes_others(uri):
+                    raise MetaException(
+                        f"backend {self.backend} ends the connections of who calls as {identity.user!r}: {error}"
+                    ) from None
                 reason = f"{uri}: {error}"
                 continue
             return relay
         self.failed(reason)
         raise Unreachable(self.backend, reason)
+
+    def _takes_others(self, uri: str) -> bool:
+        """Whether a server that has ended a caller's connection answers one without a name. Hive says no otherwise why
+        it doesn't take a name, and whoever calls by such a one must not stop others' calls."""
+        if self.settings.proves:
+            return False
+        try:
+            relay = Relay(uri, self.settings.login(None), timeout=self.settings.connect_seconds, limit=self._limit)
+        except (TException, OSError, BadLogin):
+            return False
+        try:
+            self._look_at_scope(relay)
+        except (TException, OSError, ValueError, EOFError) as error:
+            return isinstance(error, MetaException)
+        finally:
+            relay.close()
+        return True
 
     def _introduce(self, relay: Relay, identity: Identity) -> None:
         if identity.user is not None and not self.settings.proves:
@@ -245,6 +267,11 @@ class Pool:
                 f" partitions (uncommitted_port), so readers of this front would see what isn't ready: name its"
                 f" ordinary port in backends.{self.backend}"
             )
+
+
+def timed_out(error: BaseException) -> bool:
+    """Whether nothing came in time."""
+    return isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT
 
 
 def simple(relay: Relay, name: str, *values: object) -> object:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lake.protocol.codec import binary
-from lake.protocol.hive import Table
+from lake.protocol.hive import MetaException, Table
 from lake.protocol.services import METHODS
 from metastore.federation.configuration import Backend, Configuration
 from metastore.federation.errors import Busy, Unreachable
@@ -150,3 +150,35 @@ def test_a_backend_that_hangs_keeps_no_threads_of_others() -> None:
         assert found == [[("good", ["a"])]] * 80
         assert {each.backend: each.state for each in front.pools}["good"] == "up"
         front.close()
+
+
+def test_who_is_not_taken_stops_no_others() -> None:
+    """Hive ends the connection of who calls by a name that it can't use, such as one with a realm that it doesn't
+    know. A server that takes nobody is down."""
+    takes = True
+
+    def set_ugi(user: str, groups: list[str]) -> list[str]:
+        if not takes or "@" in user:
+            raise HangUp
+        return groups
+
+    def get_meta_conf(key: str) -> Any:
+        if not takes:
+            raise HangUp
+        return MetaException(f"{key} is unknown")
+
+    answers = {
+        "get_table": lambda db, t: Table(dbName=db, tableName=t),
+        "set_ugi": set_ugi,
+        "getMetaConf": get_meta_conf,
+    }
+    with StandIn(answers) as backend:
+        tested = pool(backend.uri, failures=1, connections=1)
+        for _ in range(3):
+            with pytest.raises(MetaException, match="ends the connections of who calls as 'mallory@elsewhere'"):
+                get_table(tested, "mallory@elsewhere", "t")
+        assert get_table(tested, "ann", "t") == "t"
+        takes = False
+        with pytest.raises(Unreachable):
+            get_table(tested, "bob", "t")
+        assert tested.state == "down"
