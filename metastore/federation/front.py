@@ -35,6 +35,9 @@ _DECORATION = b"@"  # before what table names may end with
 _SUCCESS = b"\0\0"  # the number of a result's field for its value
 _BROKEN = (TTransportException, TProtocolException, OSError, EOFError, ValueError, TypeError)
 
+_IN_STEP = (TApplicationException.UNKNOWN_METHOD, TApplicationException.INTERNAL_ERROR)
+"""Errors of servers that have read a call to its end. After others they may take the rest of it for the next call."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -427,8 +430,8 @@ class Exchange:
             reader = relay.call(self._method.name, self._arguments)
             self.kind = reader.header().kind
         except _BROKEN as error:
-            self._pool.failed(f"{relay.uri}: {error}")
             self._give_back(usable=False)
+            self._pool.broke(relay.uri, error)
             raise _Lost(f"{relay.uri}: {error}", timed_out=timed_out(error)) from None
         except BaseException:
             self._give_back(usable=False)
@@ -439,7 +442,8 @@ class Exchange:
     def whole(self, reader: ReplyReader) -> tuple[int, bytes]:
         """The kind and the body of a reply. Raises BackendError, Refused for one that is too long."""
         body = self.reads(reader.skipped)
-        self._give_back(usable=reader.ended)
+        in_step = self.kind != TMessageType.EXCEPTION or application_error(body).type in _IN_STEP
+        self._give_back(usable=reader.ended and in_step)
         return self.kind, body
 
     def partitions(self, reader: ReplyReader, rename: RenamePartition | None) -> Iterator[bytes]:

@@ -133,6 +133,11 @@ class Pool:
                 self.state, self.trouble = "down", reason
                 self._changed.notify_all()
 
+    def broke(self, uri: str, error: BaseException) -> None:
+        """A connection ended before the answer to a call. If the server still takes others, it was about that call."""
+        if timed_out(error) or not self._takes_others(uri):
+            self.failed(f"{uri}: {error}")
+
     def hides(self, databases: frozenset[str]) -> None:
         """Notes which databases of the backend can't be reached, since their names mean other places."""
         if new := databases - self.hidden:

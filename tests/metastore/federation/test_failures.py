@@ -12,6 +12,8 @@ from thrift.Thrift import TApplicationException
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
+    ColumnStatistics,
+    ColumnStatisticsDesc,
     Database,
     GetProjectionsSpec,
     GetTablesRequest,
@@ -260,6 +262,10 @@ def test_requests_for_another_backend_than_the_first(tmp_path: Path, good: Stand
             FrontServer(tmp_path / "front", first | second) as server,
             ThriftClient(server.host, server.port) as client,
         ):
+            # Hive reads no more of it, and takes the rest for the next call.
+            incomplete = ColumnStatistics(ColumnStatisticsDesc(True, "bad_sales", None), [])
+            with pytest.raises(TApplicationException, match="tableName"):
+                client.update_table_column_statistics(incomplete)
             client.show_locks(ShowLocksRequest(txnid=1 << 48 | 7))
             assert (own.names(), other.names()) == ([], ["show_locks"])
             assert other.calls[-1][2][0].txnid == 7

@@ -167,16 +167,19 @@ def test_who_is_not_taken_stops_no_others() -> None:
             raise HangUp
         return MetaException(f"{key} is unknown")
 
-    answers = {
-        "get_table": lambda db, t: Table(dbName=db, tableName=t),
-        "set_ugi": set_ugi,
-        "getMetaConf": get_meta_conf,
-    }
+    def table(db: str, name: str) -> Table:
+        if name == "crash":
+            raise HangUp
+        return Table(dbName=db, tableName=name)
+
+    answers = {"get_table": table, "set_ugi": set_ugi, "getMetaConf": get_meta_conf}
     with StandIn(answers) as backend:
         tested = pool(backend.uri, failures=1, connections=1)
         for _ in range(3):
             with pytest.raises(MetaException, match="ends the connections of who calls as 'mallory@elsewhere'"):
                 get_table(tested, "mallory@elsewhere", "t")
+            with pytest.raises(Unreachable):
+                get_table(tested, "mallory", "crash")
         assert get_table(tested, "ann", "t") == "t"
         takes = False
         with pytest.raises(Unreachable):
