@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -172,7 +173,7 @@ def test_who_is_not_taken_stops_no_others() -> None:
             raise HangUp
         return Table(dbName=db, tableName=name)
 
-    answers = {"get_table": table, "set_ugi": set_ugi, "getMetaConf": get_meta_conf}
+    answers: dict[str, Callable[..., Any]] = {"get_table": table, "set_ugi": set_ugi, "getMetaConf": get_meta_conf}
     with StandIn(answers) as backend:
         tested = pool(backend.uri, failures=1, connections=1)
         for _ in range(3):
