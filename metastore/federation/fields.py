@@ -38,14 +38,18 @@ WRITE_IDS = frozenset({"validWriteIdList", "validWriteIdlist"})
 """The text of a list of write ids, which begins with `database.table:`."""
 
 IDS = frozenset({
-    "txnid", "txnId", "txn_ids", "txnIds", "lockid", "txn_high_water_mark", "open_txns", "min_open_txn",
+    "txnid", "txnId", "txn_ids", "txnIds", "lockid", "open_txns", "min_open_txn",
     "blockedByExtId", "moment", "asOfMoment",
 })  # fmt: skip
 IDS_IN = frozenset({
     ("HeartbeatTxnRangeRequest", "min"), ("HeartbeatTxnRangeRequest", "max"), ("HeartbeatTxnRangeResponse", "aborted"),
     ("HeartbeatTxnRangeResponse", "nosuch"), ("TxnInfo", "id"),
+    ("update_compactor_state_args", "txn_id"),
 })  # fmt: skip
 """Numbers, alone or in a list or set, of transactions and locks, and of moments, whose order is a lake metastore's."""
+
+HIGHEST_IDS = frozenset({"txn_high_water_mark"})
+"""Numbers of the last transaction; 0 says that there is none yet at this backend."""
 
 TABLE_IDS = frozenset({"tableId"})
 TABLE_IDS_IN = frozenset({
@@ -57,7 +61,8 @@ TABLE_IDS_IN = frozenset({
 """Numbers of tables, which each backend gives out by itself. Lake tables' clients know tables by them."""
 
 TRANSACTIONS = frozenset({"validTxnList"})
-"""The text of a list of transactions: their numbers with `:` and `,` between."""
+"""The text of a list of transactions: their numbers with `:` and `,` between. That of a materialized view is of
+what it was built from: a transaction, and tables with their write ids."""
 
 _SERIES = (TType.LIST, TType.SET)
 
@@ -80,14 +85,17 @@ class Visitor(Protocol):
     def identifier(self, number: int) -> int:
         """A transaction or a lock."""
 
+    def highest(self, number: int) -> int:
+        """The last transaction of a backend, or 0."""
+
     def table_id(self, holder: Struct, number: int) -> int | None:
         """A table. `holder`: the struct that has the number."""
 
     def transactions(self, text: str) -> str:
-        """A list of transactions, as text."""
+        """A list of transactions, or a snapshot of a materialized view's tables, as text."""
 
     def whole(self, value: Struct) -> None:
-        """A struct, after its own fields and before those within: for what takes more than a field."""
+        """A struct, before its fields: for what takes more than one of them."""
 
 
 class Hidden(Exception):
@@ -102,14 +110,18 @@ class Plan(NamedTuple):
     qualified: tuple[str, ...]
     write_ids: tuple[str, ...]
     ids: tuple[str, ...]
+    highest: tuple[str, ...]
     table_ids: tuple[str, ...]
     transactions: tuple[str, ...]
     parts: tuple[str, ...]
     whole: bool
 
 
-WHOLE = frozenset({"Table", "GetOpenTxnsResponse"})
-"""Structs that hold names in texts of their own kind."""
+WHOLE = frozenset({
+    "Table", "GetOpenTxnsResponse", "EventRecord", "EnvironmentContext", "OpenTxnRequest", "CommitTxnRequest",
+    "AbortTxnRequest", "AllocateTableWriteIdsRequest",
+})  # fmt: skip
+"""Structs that hold names or ids in texts of their own kind."""
 
 
 def plan(cls: type[Struct]) -> Plan:
@@ -126,9 +138,11 @@ def names_anything(cls: type[Struct]) -> bool:
         or it.qualified
         or it.write_ids
         or it.ids
+        or it.highest
         or it.table_ids
         or it.transactions
         or it.parts
+        or it.whole
     )
 
 
@@ -155,6 +169,7 @@ def _plan(cls: type[Any]) -> Plan:
         tuple(field for field, _ in texts if field in QUALIFIED),
         tuple(field for field in plain if field in WRITE_IDS),
         tuple(field for field in numbers if field in IDS or (name, field) in IDS_IN),
+        tuple(field for field in numbers if field in HIGHEST_IDS),
         tuple(field for field in numbers if field in TABLE_IDS or (name, field) in TABLE_IDS_IN),
         tuple(field for field in plain if field in TRANSACTIONS),
         tuple(parts),
@@ -176,11 +191,13 @@ def classes(kind: int, argument: Any) -> list[type[Struct]]:
 def _holds_names(cls: type[Struct], seen: frozenset[type[Struct]]) -> bool:
     if cls in seen:
         return False
+    if cls.__name__ in WHOLE:
+        return True
     for entry in cls.thrift_spec:
         if entry is None:
             continue
         field, kind, argument = entry[2], entry[1], entry[3]
-        if field in DATABASES | QUALIFIED | WRITE_IDS | IDS | TABLE_IDS | TRANSACTIONS:
+        if field in DATABASES | QUALIFIED | WRITE_IDS | IDS | HIGHEST_IDS | TABLE_IDS | TRANSACTIONS:
             return True
         if (cls.__name__, field) in DATABASES_IN | IDS_IN | TABLE_IDS_IN or (
             field in CATALOGS and kind == TType.STRING
@@ -197,6 +214,8 @@ def walk(value: Struct, visitor: Visitor, inherited: str | None = None) -> None:
     Lists are replaced, not changed: several structs may share one.
     """
     it = plan(type(value))
+    if it.whole:
+        visitor.whole(value)
     catalog = getattr(value, it.catalog) if it.catalog else None
     inherited = _names(value, it, visitor, catalog, inherited)
     for field in it.qualified:
@@ -207,14 +226,14 @@ def walk(value: Struct, visitor: Visitor, inherited: str | None = None) -> None:
             setattr(value, field, visitor.qualified(name) + colon + rest if "." in name else text)
     for field in it.ids:
         _each(value, field, visitor.identifier)
+    for field in it.highest:
+        _each(value, field, visitor.highest)
     for field in it.table_ids:
         if (number := getattr(value, field)) is not None:
             setattr(value, field, visitor.table_id(value, number))
     for field in it.transactions:
         if text := getattr(value, field):
             setattr(value, field, visitor.transactions(text))
-    if it.whole:
-        visitor.whole(value)
     for field in it.parts:
         part = getattr(value, field)
         if part is not None:

@@ -4,7 +4,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -26,16 +25,18 @@ from metastore.federation.errors import BackendError, Unknown, Unreachable
 from metastore.federation.fields import Hidden, names_anything
 from metastore.federation.mapping import Mapping
 from metastore.federation.names import Name, normal
-from metastore.federation.pool import Identity, Pool, application_error
+from metastore.federation.pool import Identity, Pool, application_error, timed_out
 from metastore.federation.routing import Refused
 from metastore.federation.translation import Asked
 
 T = TypeVar("T")
 
-_ASKING_THREADS = 64  # for lists of several backends
 _DECORATION = b"@"  # before what table names may end with
 _SUCCESS = b"\0\0"  # the number of a result's field for its value
 _BROKEN = (TTransportException, TProtocolException, OSError, EOFError, ValueError, TypeError)
+
+_IN_STEP = (TApplicationException.UNKNOWN_METHOD, TApplicationException.INTERNAL_ERROR)
+"""Errors of servers that have read a call to its end. After others they may take the rest of it for the next call."""
 
 log = structlog.get_logger(__name__)
 
@@ -105,7 +106,6 @@ class Front:
         self._backends = Backends(mapping)
         self._changes = changes
         self._left_out = left_out
-        self._asking = ThreadPoolExecutor(_ASKING_THREADS, "federation")
         self._reloading = threading.Lock()
 
     @property
@@ -129,11 +129,11 @@ class Front:
     def close(self) -> None:
         for pool in self._backends.all:
             pool.close()
-        self._asking.shutdown(wait=False, cancel_futures=True)
+            pool.asking.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, who: Who) -> "Request":
         """A request, which sees one mapping from its beginning to its end."""
-        return Request(self._backends, self._asking, self._changes, self._left_out, who)
+        return Request(self._backends, self._changes, self._left_out, who)
 
 
 class Request:
@@ -142,7 +142,6 @@ class Request:
     def __init__(
         self,
         backends: Backends,
-        asking: ThreadPoolExecutor,
         changes: Callable[[str], bool],
         left_out: Callable[[str], None],
         who: Who,
@@ -150,7 +149,6 @@ class Request:
         self._pools = backends.pools
         self._copies = backends.copies
         self.mapping = backends.mapping
-        self._asking = asking
         self._changes = changes
         self._tell_left_out = left_out
         self.who = who
@@ -219,7 +217,9 @@ class Request:
         return self._reply(exchange, reader, backend, method)
 
     def _check_form(self, backend: str, method: Method, asked: Asked) -> None:
-        """Raises Refused for a request whose names can't be translated."""
+        """Raises Refused for a request whose names, or ids, can't be translated."""
+        if asked.replays:
+            routing.check_replays(self.mapping, method.name, backend, self.who.selected)
         if not self.mapping.is_identity(backend):
             if method.name in routing.LOG:
                 raise Refused(
@@ -251,11 +251,12 @@ class Request:
         return value_of(name, kind, body)
 
     def of_all(self, question: Callable[[str], T], backends: list[str]) -> list[tuple[str, T]]:
-        """What a question to each of several backends gives. They are asked at the same time.
+        """What a question to each of several backends gives. They are asked at the same time, each by threads of its
+        own: `question` asks no other one.
 
         One that can't be reached is an error, or left out and told of: as the file says. Raises what `question` does.
         """
-        futures = [(backend, self._asking.submit(question, backend)) for backend in backends]
+        futures = [(backend, self._pools[backend].asking.submit(question, backend)) for backend in backends]
         found: list[tuple[str, T]] = []
         missing: list[tuple[str, BackendError]] = []
         deadline = time.monotonic() + self.mapping.configuration.federation.list_seconds
@@ -429,9 +430,9 @@ class Exchange:
             reader = relay.call(self._method.name, self._arguments)
             self.kind = reader.header().kind
         except _BROKEN as error:
-            self._pool.failed(f"{relay.uri}: {error}")
             self._give_back(usable=False)
-            raise _Lost(f"{relay.uri}: {error}", timed_out=_timed_out(error)) from None
+            self._pool.broke(relay.uri, error)
+            raise _Lost(f"{relay.uri}: {error}", timed_out=timed_out(error)) from None
         except BaseException:
             self._give_back(usable=False)
             raise
@@ -441,7 +442,8 @@ class Exchange:
     def whole(self, reader: ReplyReader) -> tuple[int, bytes]:
         """The kind and the body of a reply. Raises BackendError, Refused for one that is too long."""
         body = self.reads(reader.skipped)
-        self._give_back(usable=reader.ended)
+        in_step = self.kind != TMessageType.EXCEPTION or application_error(body).type in _IN_STEP
+        self._give_back(usable=reader.ended and in_step)
         return self.kind, body
 
     def partitions(self, reader: ReplyReader, rename: RenamePartition | None) -> Iterator[bytes]:
@@ -493,7 +495,3 @@ class _Lost(Exception):
         super().__init__(reason)
         self.reason = reason
         self.timed_out = timed_out
-
-
-def _timed_out(error: BaseException) -> bool:
-    return isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT

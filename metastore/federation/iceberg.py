@@ -49,7 +49,7 @@ from lake.protocol.services import METHODS
 from lake.protocol.struct import ExceptionStruct, Struct
 from metastore.federation.errors import BackendError, Unknown
 from metastore.federation.front import Request, value_of
-from metastore.federation.kinds import is_list, listed
+from metastore.federation.kinds import value_of_call
 from metastore.federation.names import DEFAULT_CATALOG
 from metastore.federation.routing import Refused, check_writable
 from metastore.federation.translation import asked as what_is_asked
@@ -119,13 +119,13 @@ def drop_database_req(request: Request, asked: DropDatabaseRequest) -> None:
 @_answers
 def lake_list_iceberg(request: Request, database: str) -> IcebergNames:
     request.call("get_database", database)
-    names = _list(request, "get_all_tables", database) or []
+    names = value_of_call(request, "get_all_tables", database) or []
     name = parsed(None, None, database)
     catalog = None if name.catalog == DEFAULT_CATALOG else name.catalog
     found: dict[str, list[str]] = {_TABLE: [], _VIEW: []}
     for start in range(0, len(names), _AT_ONCE):
         asked = GetTablesRequest(name.database, names[start : start + _AT_ONCE], catName=catalog)
-        for each in _list(request, "get_table_objects_by_name_req", asked).tables or ():  # Hive 4 has no other
+        for each in value_of_call(request, "get_table_objects_by_name_req", asked).tables or ():  # Hive 4 has no other
             kind = (each.parameters or {}).get(_TYPE, "").upper()
             if kind in found and (each.parameters or {}).get(_METADATA):
                 found[kind].append(each.tableName)
@@ -136,16 +136,6 @@ def _arguments(method: Method, *values: Any) -> Struct:
     cls: Any = method.args
     found: Struct = cls(*values)
     return found
-
-
-def _list(request: Request, name: str, *values: Any) -> Any:
-    method = METHODS[name]
-    arguments = _arguments(method, *values)
-    encoded = binary.encode(arguments)
-    named = what_is_asked(arguments)
-    if is_list(request, method, arguments, named):
-        return listed(request, method, arguments, encoded, named)
-    return request.value(method, arguments, encoded, current=True)
 
 
 # -- commits ---------------------------------------------------------------------------------------------------

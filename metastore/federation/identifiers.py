@@ -4,6 +4,7 @@ The primary backend's have number 0 and are as they are: in Hive 2.3 the directo
 by them.
 """
 
+import json
 from collections.abc import Callable
 
 _SHIFT = 48
@@ -19,6 +20,11 @@ def marked(number: int, identifier: int) -> int:
     if identifier > _LARGEST:
         raise OverflowError(f"{identifier} is too large an id")
     return number << _SHIFT | identifier
+
+
+def highest(number: int, identifier: int) -> int:
+    """The last id of a backend, marked also where it is 0: a list of transactions that ends there is this backend's."""
+    return number << _SHIFT if identifier == 0 else marked(number, identifier)
 
 
 def number_of(identifier: int) -> int | None:
@@ -44,9 +50,36 @@ def in_text(text: str, change: Callable[[int], int]) -> str:
     return "".join(made[:-1])
 
 
+def in_snapshot(text: str, transactions: Callable[[str], str], qualified: Callable[[str], str]) -> str:
+    """A list of transactions as text, or what a materialized view was built from, with other ids and names in it.
+
+    The latter is a transaction, and for each table `$`, its name and its write ids, which have no backend's number.
+    Hive 4 wraps it in JSON, with snapshots of other tables by their names. What is no such JSON stays as it is.
+    """
+    if text.startswith("{"):
+        try:
+            wrapped = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        if isinstance(listed := wrapped.get("validTxnList"), str):
+            wrapped["validTxnList"] = in_snapshot(listed, transactions, qualified) if listed[:1] != "{" else listed
+        if isinstance(others := wrapped.get("tableSnapshots"), dict):
+            wrapped["tableSnapshots"] = {qualified(name) if "." in name else name: it for name, it in others.items()}
+        return json.dumps(wrapped, separators=(",", ":"), ensure_ascii=False)
+    transaction, *tables = text.split("$")
+    parts = [each.partition(":") for each in tables]
+    return "$".join([
+        transactions(transaction),
+        *(f"{qualified(name) if '.' in name else name}{colon}{rest}" for name, colon, rest in parts),
+    ])  # fmt: skip
+
+
 def numbers_in(text: str) -> set[int]:
-    """The numbers of the backends that the transactions in a text are from."""
-    found: set[int] = set()
+    """The numbers of the backends that the transactions in a text are from.
+
+    A list that ends at 0 is of the primary one, whose 0 alone has no mark.
+    """
+    found = {0} if text.startswith("0:") else set()
 
     def note(identifier: int) -> int:
         if (number := number_of(identifier)) is not None:

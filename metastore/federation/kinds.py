@@ -7,6 +7,7 @@ other one's. So a name means one table, even if both have one of this name.
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lake.protocol.codec import binary
 from lake.protocol.formats.spark_schema import PROVIDER
 from lake.protocol.hive import (
     AlreadyExistsException,
@@ -19,11 +20,12 @@ from lake.protocol.hive import (
     UnknownDBException,
 )
 from lake.protocol.method import Method
+from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
 from metastore.federation import fields
 from metastore.federation.names import DEFAULT_CATALOG, Name
 from metastore.federation.routing import SELECTED, Refused
-from metastore.federation.translation import Asked, parsed, split_qualified
+from metastore.federation.translation import Asked, asked, parsed, split_qualified
 from metastore.services.model.names import normalized, plain_table, shown_as_iceberg
 
 if TYPE_CHECKING:
@@ -291,7 +293,7 @@ def is_list(request: "Request", method: Method, arguments: Struct, asked: Asked)
     """Whether a request is for a list of tables of a database whose tables lie at two backends."""
     if not request.mapping.beside or method.name not in _LISTS:
         return False
-    if method.name == "show_locks" and tables(arguments):
+    if method.name == "show_locks" and (asked.numbers or tables(arguments)):
         return False
     return any(_shared(request, name) is not None for name in asked.names)
 
@@ -316,6 +318,17 @@ def listed(request: "Request", method: Method, arguments: Any, encoded: bytes, a
         value = getattr(value, part)
     most = value if limit and isinstance(value, int) and value >= 0 else None
     return _LISTS[method.name](found, most)
+
+
+def value_of_call(request: "Request", name: str, *values: Any) -> Any:
+    """What a method returns by the latest state, be it put together of two backends' lists. As `Request.call`."""
+    method = METHODS[name]
+    arguments: Struct = method.args(*values)
+    encoded = binary.encode(arguments)
+    named = asked(arguments)
+    if is_list(request, method, arguments, named):
+        return listed(request, method, arguments, encoded, named)
+    return request.value(method, arguments, encoded, current=True)
 
 
 def _shared(request: "Request", name: Name) -> str | None:

@@ -1,6 +1,7 @@
 """Answers that are put together of several backends' answers."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from thrift.Thrift import TApplicationException
@@ -13,16 +14,21 @@ from lake.protocol.hive import (
     GetCatalogsResponse,
     GetDatabaseObjectsRequest,
     GetDatabaseObjectsResponse,
+    GetTablesRequest,
+    GetTablesResult,
+    MetaException,
     NoSuchObjectException,
     ShowCompactRequest,
     ShowCompactResponse,
     ShowLocksRequest,
     ShowLocksResponse,
     TableMeta,
+    UnknownDBException,
 )
+from metastore.federation import kinds
 from metastore.federation.front import Request
 from metastore.federation.names import DEFAULT_CATALOG, Name, joined, normal, split
-from metastore.federation.routing import nameless
+from metastore.federation.routing import nameless, selection
 from metastore.services.model import patterns
 
 _AT_ONCE = 500  # databases that one request names
@@ -66,6 +72,22 @@ def get_databases_req(request: Request, asked: GetDatabaseObjectsRequest | None)
     return GetDatabaseObjectsResponse(
         sorted((each for _, some in found for each in some), key=lambda each: each.name or "")
     )
+
+
+@_merges
+def get_table_objects_by_name_req(request: Request, asked: GetTablesRequest) -> GetTablesResult:
+    """Tables of the databases that match a pattern, each of them asked for by its name: what a backend takes for the
+    pattern may be hidden here, and the answer needn't say which database a table is of."""
+    catalog, text = split(asked.dbName)
+    wanted = normal(asked.catName or catalog or DEFAULT_CATALOG)
+    found: list[Any] = []
+    for database in _databases(request, wanted, text):
+        one = asked.replace(dbName=database, catName=asked.catName or catalog)
+        with suppress(UnknownDBException, NoSuchObjectException):  # it was dropped meanwhile
+            found += kinds.value_of_call(request, "get_table_objects_by_name_req", one).tables or ()
+    if not found:
+        raise UnknownDBException(f"Could not find database {asked.dbName}")
+    return GetTablesResult(found)
 
 
 @_merges
@@ -159,8 +181,10 @@ def _databases(request: Request, catalog: str, pattern: str | None) -> list[str]
 
 def _with_databases(request: Request) -> list[str]:
     """The backends whose databases and functions are the front's: those beside others have tables alone."""
-    if request.who.only is not None:
-        return [request.who.only] if request.who.only in request.mapping.backends else []
+    if (only := request.who.only) is not None:
+        if only not in request.mapping.backends:  # by now
+            raise MetaException(f"Warehouse does not exist: {only}")
+        return [only]
     return [backend for backend, settings in request.mapping.backends.items() if settings.beside is None]
 
 
@@ -169,8 +193,8 @@ def _of_catalog(request: Request, catalog: str) -> list[str]:
 
 
 def _selected_or_all(request: Request) -> list[str]:
-    selected = request.who.selected
-    return [selected] if selected in request.mapping.backends else list(request.mapping.backends)
+    selected = selection(request.mapping, request.who.selected)
+    return list(request.mapping.backends) if selected is None else [selected]
 
 
 def _matcher(pattern: str | None) -> Callable[[Name], bool]:
@@ -181,10 +205,20 @@ def _matcher(pattern: str | None) -> Callable[[Name], bool]:
 def is_merged(name: str, arguments: Any) -> bool:
     """Whether a call is about all backends: some methods are only where they name no database."""
     if name == "show_locks":
-        return not _named(arguments, ("dbname",))
+        return not _named(arguments, ("dbname", "txnid"))
     if name == "show_compact":
         return not _named(arguments, ("dbName",))
+    if name == "get_table_objects_by_name_req":
+        return _has_pattern(arguments.req)
     return name in MERGED
+
+
+def _has_pattern(asked: GetTablesRequest | None) -> bool:
+    """Whether the database of a request for tables is a pattern, as it may be together with a pattern of tables."""
+    if asked is None or asked.tablesPattern is None:
+        return False
+    _, text = split(asked.dbName)
+    return bool(text) and patterns.only_name(text) is None
 
 
 def _named(arguments: Any, fields: Iterable[str]) -> bool:

@@ -4,11 +4,13 @@ import itertools
 import threading
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
 import structlog
 from thrift.Thrift import TApplicationException, TException, TMessageType
+from thrift.transport.TTransport import TTransportException
 
 from lake.protocol.codec import binary
 from lake.protocol.connection.login import BadLogin, LoginRefused
@@ -62,6 +64,8 @@ class Pool:
         self._down_until = 0.0
         self._closed = False
         self._answered = time.monotonic()
+        self.asking = ThreadPoolExecutor(settings.connections, "federation")
+        """Threads that ask this backend for its part of a list. One that hangs keeps none of others' threads."""
         self.state: State = "unused"
         self.trouble = ""
         """Why the backend is down."""
@@ -128,6 +132,11 @@ class Pool:
                     log.warning("a backend is down", backend=self.backend, reason=reason)
                 self.state, self.trouble = "down", reason
                 self._changed.notify_all()
+
+    def broke(self, uri: str, error: BaseException) -> None:
+        """A connection ended before the answer to a call. If the server still takes others, it was about that call."""
+        if timed_out(error) or not self._takes_others(uri):
+            self.failed(f"{uri}: {error}")
 
     def hides(self, databases: frozenset[str]) -> None:
         """Notes which databases of the backend can't be reached, since their names mean other places."""
@@ -211,11 +220,32 @@ class Pool:
                 relay.close()
                 if isinstance(error, MetaException):
                     raise
+                if identity.user is not None and not timed_out(error) and self._takes_others(uri):
+                    raise MetaException(
+                        f"backend {self.backend} ends the connections of who calls as {identity.user!r}: {error}"
+                    ) from None
                 reason = f"{uri}: {error}"
                 continue
             return relay
         self.failed(reason)
         raise Unreachable(self.backend, reason)
+
+    def _takes_others(self, uri: str) -> bool:
+        """Whether a server that has ended a caller's connection answers one without a name. Hive says no otherwise why
+        it doesn't take a name, and whoever calls by such a one must not stop others' calls."""
+        if self.settings.proves:
+            return False
+        try:
+            relay = Relay(uri, self.settings.login(None), timeout=self.settings.connect_seconds, limit=self._limit)
+        except (TException, OSError, BadLogin):
+            return False
+        try:
+            self._look_at_scope(relay)
+        except (TException, OSError, ValueError, EOFError) as error:
+            return isinstance(error, MetaException)
+        finally:
+            relay.close()
+        return True
 
     def _introduce(self, relay: Relay, identity: Identity) -> None:
         if identity.user is not None and not self.settings.proves:
@@ -242,6 +272,11 @@ class Pool:
                 f" partitions (uncommitted_port), so readers of this front would see what isn't ready: name its"
                 f" ordinary port in backends.{self.backend}"
             )
+
+
+def timed_out(error: BaseException) -> bool:
+    """Whether nothing came in time."""
+    return isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT
 
 
 def simple(relay: Relay, name: str, *values: object) -> object:

@@ -133,9 +133,23 @@ def backend_of(mapping: Mapping, method: Method, asked: Asked, selected: str | N
     return nameless(mapping, method.name, selected)
 
 
+def selection(mapping: Mapping, selected: str | None) -> str | None:
+    """The backend that a connection has selected, if it has. Raises Refused for one that the file has no more.
+
+    Another one would answer for it otherwise.
+    """
+    if selected is not None and selected not in mapping.backends:
+        raise Refused(
+            f"this connection has selected backend {selected}, and the front's file has it no more: select another one"
+            f" by set metaconf:{SELECTED}=… (one of {', '.join(mapping.backends)}), or none by an empty name"
+        )
+    return selected
+
+
 def nameless(mapping: Mapping, method: str, selected: str | None) -> str:
     """The backend of a request that names nothing. Raises Refused."""
-    if selected is not None and selected in mapping.backends:
+    if selection(mapping, selected) is not None:
+        assert selected is not None
         return selected
     if len(mapping.backends) == 1 or (method in OF_PRIMARY and mapping.primary is not None):
         assert mapping.primary is not None
@@ -153,7 +167,7 @@ def _of_events(mapping: Mapping, method: str, selected: str | None) -> str:
 
     What events say is JSON, with names and ids as that backend has them, so these must be the front's, too.
     """
-    backend = selected if selected in mapping.backends else mapping.primary
+    backend = selection(mapping, selected) or mapping.primary
     if backend is None or mapping.number(backend) != 0:
         raise Refused(
             f"{method}: a front passes on the events of its primary backend, since others have other ids: {_ASK_ITSELF}"
@@ -196,11 +210,28 @@ def check_own(mapping: Mapping, method: str, backend: str) -> None:
         )
 
 
+def check_replays(mapping: Mapping, method: str, backend: str, selected: str | None) -> None:
+    """Raises Refused for a request that repeats a transaction of another metastore, unless it is for the primary one.
+
+    That transaction's id has no backend's number, and its policy names a database where it isn't translated.
+    """
+    if mapping.number(backend) != 0 or not mapping.is_identity(backend) or selected not in (None, backend):
+        raise Refused(
+            f"{method} repeats a transaction of another metastore (replPolicy), and a front can't tell for which"
+            f" backend: replicate to backend {selected or backend} itself"
+        )
+
+
 def check_writable(mapping: Mapping, method: str, asked: Asked, backend: str) -> None:
-    """Raises Refused if the request would change what the front may only read."""
+    """Raises Refused if the request would change what the front may only read, or doesn't show."""
+    settings = mapping.backends[backend]
+    if asked.nameless_ids and (settings.read_only is not False or settings.deny or settings.allow != ("*",)):
+        raise Refused(
+            f"{method} changes a table that it names by its id alone, so it isn't known whether this front shows it,"
+            f" and lets it be changed: use backend {backend} itself"
+        )
     if method in OF_READERS:
         return
-    settings = mapping.backends[backend]
     for name in asked.names:
         place = mapping.place(name)
         if place is not None and not settings.writable(place.name.database):

@@ -1,32 +1,46 @@
 """Carries the names in a request to its backend, and those in the answer back."""
 
+import json
 from dataclasses import dataclass, field
+from functools import partial
 
 from thrift.Thrift import TType
 
 from lake.protocol.codec import binary
-from lake.protocol.hive import GetOpenTxnsResponse, MetaException, Table
+from lake.protocol.hive import EnvironmentContext, GetOpenTxnsResponse, MetaException, Table
+from lake.protocol.lake import EventRecord
 from lake.protocol.struct import Struct, fields
 from metastore.federation import identifiers, views
-from metastore.federation.fields import Hidden, walk
+from metastore.federation.fields import Hidden, plan, walk
 from metastore.federation.mapping import Mapping, Place
 from metastore.federation.names import DEFAULT_CATALOG, Name, check_text, joined, normal, split
 
 EVERY = "*"
 """In place of a database in requests for events: all of them."""
 
+_TRANSACTION = "txnId"
+"""The property of a call's context by which Hive 4 names the transaction that it belongs to."""
+
+_DIGITS = 20  # of a number that takes more than 8 bytes
+
+_MOVES = frozenset({"ALTER_TABLE", "ALTER_FUNCTION"})
+"""Types of a lake metastore's events that may say that something has gone from one database to another."""
+
 
 @dataclass(slots=True)
 class Asked:
     """What a request names: databases and catalogs of the front, and the numbers that ids in it are marked with.
 
-    `plain`: no name is in the form of Hive 3, with its catalog, which older versions don't know.
+    `plain`: no name is in the form of Hive 3, with its catalog, which older versions don't know. `nameless_ids`: a
+    table is named by its id alone. `replays`: it repeats a transaction of another metastore, by that one's ids.
     """
 
     names: list[Name] = field(default_factory=list)
     catalogs: list[str] = field(default_factory=list)
     numbers: set[int] = field(default_factory=set)
     plain: bool = True
+    nameless_ids: bool = False
+    replays: bool = False
 
 
 def asked(arguments: Struct) -> Asked:
@@ -85,6 +99,9 @@ class _Plain:
     def identifier(self, number: int) -> int:
         return number
 
+    def highest(self, number: int) -> int:
+        return self.identifier(number)
+
     def table_id(self, holder: Struct, number: int) -> int | None:
         return number
 
@@ -128,8 +145,24 @@ class _Collecting(_Plain):
             self._found.numbers.add(found)
         return number
 
+    def table_id(self, holder: Struct, number: int) -> int | None:
+        if not plan(type(holder)).databases:
+            self._found.nameless_ids = True
+        return number
+
+    def whole(self, value: Struct) -> None:
+        if isinstance(value, EnvironmentContext):
+            if (number := _transaction_of(value)) is not None:
+                self.identifier(number)
+        elif getattr(value, "replPolicy", None):
+            self._found.replays = True
+
     def transactions(self, text: str) -> str:
-        self._found.numbers |= identifiers.numbers_in(text)
+        def note(transactions: str) -> str:
+            self._found.numbers |= identifiers.numbers_in(transactions)
+            return transactions
+
+        identifiers.in_snapshot(text, note, self.qualified)
         return text
 
 
@@ -178,9 +211,11 @@ class _ToBackend(_Plain):
         )
 
     def transactions(self, text: str) -> str:
-        return identifiers.in_text(text, identifiers.unmarked)
+        return identifiers.in_snapshot(text, partial(identifiers.in_text, change=identifiers.unmarked), self.qualified)
 
     def whole(self, value: Struct) -> None:
+        if isinstance(value, EnvironmentContext) and (number := _transaction_of(value)) is not None:
+            value.properties = {**(value.properties or {}), _TRANSACTION: str(identifiers.unmarked(number))}
         if isinstance(value, Table) and not self._identity and (value.viewOriginalText or value.viewExpandedText):
             self._view(value)
 
@@ -248,15 +283,20 @@ class _ToFront(_Plain):
             )
         return identifiers.marked(self._number, number)
 
+    def highest(self, number: int) -> int:
+        return identifiers.highest(self._number, number) if self._number else self.identifier(number)
+
     def table_id(self, holder: Struct, number: int) -> int | None:
         return identifiers.marked(self._number, number) if self._number else number
 
     def transactions(self, text: str) -> str:
-        return identifiers.in_text(text, self.identifier)
+        return identifiers.in_snapshot(text, partial(identifiers.in_text, change=self.identifier), self.qualified)
 
     def whole(self, value: Struct) -> None:
         if isinstance(value, GetOpenTxnsResponse):
             self._open_transactions(value)
+        elif isinstance(value, EventRecord):
+            self._event(value)
         elif isinstance(value, Table) and not self._identity:
             try:
                 views.rename_in(value, self._of_text)
@@ -275,6 +315,39 @@ class _ToFront(_Plain):
             raise MetaException(f"backend {self._backend} answers with more than is known of open transactions")
         value.unknown = marked
 
+    def _event(self, event: EventRecord) -> None:
+        """Takes out of an event what it says of databases that have no name here.
+
+        For who reads it, a table that comes from one is made, and one that goes to one is dropped.
+        """
+        if event.type in _MOVES:
+            payload = json.loads(event.payload or "")
+            sides = [payload["before"], payload["after"]]
+            shown = [side for side in sides if self._has_name(side.get("catName"), side.get("dbName"))]
+            if len(shown) == 1:
+                is_new = shown[0] is sides[1]
+                event.type = event.type.replace("ALTER", "CREATE" if is_new else "DROP")
+                event.database = shown[0]["dbName"]
+                event.table = event.table and shown[0]["tableName"]
+                del payload["before" if is_new else "after"]
+                event.payload = json.dumps(payload, separators=(",", ":"))
+        elif event.type == "ADD_CONSTRAINTS":
+            payload = json.loads(event.payload or "")
+            keys = payload["constraints"].get("foreignKeys", [])
+            kept = [
+                key
+                for key in keys
+                if all(self._has_name(key.get("catName"), key.get(f"{side}table_db")) for side in ("pk", "fk"))
+            ]
+            if len(kept) < len(keys):
+                payload["constraints"]["foreignKeys"] = kept
+                if not any(payload["constraints"].values()):
+                    raise Hidden("all of its keys name databases that have no name here")
+                event.payload = json.dumps(payload, separators=(",", ":"))
+
+    def _has_name(self, catalog: str | None, database: str | None) -> bool:
+        return self._mapping.name(self._backend, parsed(catalog, None, database or "", self._default)) is not None
+
     def _of_text(self, database: str) -> str:
         return self._name(Name(self._default, database)).database
 
@@ -283,6 +356,12 @@ class _ToFront(_Plain):
         if name is None:
             raise Hidden(f"database {there} of backend {self._backend} has no name here: another rule hides it")
         return name
+
+
+def _transaction_of(context: EnvironmentContext) -> int | None:
+    """The transaction in whose name a table is dropped or made."""
+    text = (context.properties or {}).get(_TRANSACTION, "")
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < _DIGITS else None
 
 
 def split_qualified(name: str) -> tuple[Name, str]:

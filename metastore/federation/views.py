@@ -5,6 +5,7 @@ table says so in a parameter.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from lake.protocol.hive import Table
 
@@ -80,20 +81,30 @@ def _places(text: str) -> set[tuple[int, int]]:
         if (database := table.args.get("db")) is not None:
             found.add(_place(text, database))
             tables.add((database.name.lower(), table.name.lower()))
-    for column in trees[0].find_all(exp.Column, exp.Dot):
-        _column(text, column, tables, found)
+    aliases = {alias.name.lower() for alias in trees[0].find_all(exp.TableAlias)}
+    for part in trees[0].find_all(exp.Column, exp.Dot):
+        if isinstance(part, exp.Column):
+            _column(text, part, tables, aliases, found)
+        elif isinstance(part.expression, exp.Func):
+            if not isinstance(part.this, exp.Identifier):
+                raise NotUnderstood("it names the catalog of a function")
+            found.add(_place(text, part.this))
     return found
 
 
-def _column(text: str, column: object, tables: set[tuple[str, str]], found: set[tuple[int, int]]) -> None:
+def _column(
+    text: str, column: Any, tables: set[tuple[str, str]], aliases: set[str], found: set[tuple[int, int]]
+) -> None:
     """Finds the database in `db.table.column`; a struct's field looks the same, and then it isn't certain."""
-    from sqlglot import exp
-
-    if not isinstance(column, exp.Column) or (database := column.args.get("db")) is None:
+    if (database := column.args.get("db")) is None:
         return
     databases = {name for name, _ in tables}
+    if (first := column.args.get("catalog")) is not None:  # or a field of a struct: `db.table.column.field`
+        if {first.name.lower(), database.name.lower()} & databases:
+            raise NotUnderstood(f"what {first.name}.{database.name}.{column.table} names isn't certain")
+        return
     if (database.name.lower(), column.table.lower()) in tables:
-        names = {table for _, table in tables}
+        names = aliases | {table for _, table in tables}
         if database.name.lower() in names:
             raise NotUnderstood(f"{database.name} is a table there, and a database")
         found.add(_place(text, database))

@@ -244,6 +244,9 @@ class FrontDispatcher(Dispatcher):
             arguments = binary.decode_preserving(method.args, request.data, request.header.body)
         except (UnicodeDecodeError, EOFError, TProtocolException, TypeError, ValueError, OverflowError) as error:
             return protocol_error(f"the arguments can't be decoded: {error}")
+        # Hive stops reading there, and would take what follows for the next call: one that nobody has decided about.
+        if (missing := missing_field(arguments)) is not None:
+            return protocol_error(str(missing))._replace(arguments=arguments)
         verdict = None if self.guard is None else Verdict()
         begun = self._front.begin(_who(session))
         try:
@@ -278,8 +281,6 @@ class FrontDispatcher(Dispatcher):
         arguments: Struct,
     ) -> Answer:
         """The answer, if the caller may have it, with what it may see."""
-        if (missing := missing_field(arguments)) is not None:
-            return protocol_error(str(missing))
         limited = not self._is_admin(session)
         if limited and has_unknown(arguments):
             verdict.allowed, verdict.reason = False, "a field that is not known"

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.hive import InvalidOperationException, MetaException
+from lake.protocol.hive import (
+    AddForeignKeyRequest,
+    AddPrimaryKeyRequest,
+    InvalidOperationException,
+    MetaException,
+    SQLForeignKey,
+    SQLPrimaryKey,
+)
 from lake.protocol.lake import ReadEventsRequest
 from lake.subscriptions import Event, Subscription, subscribe
 from tests.support import builders
@@ -66,6 +73,38 @@ def test_events_of_hidden_databases_are_left_out(front: FrontServer, client: Thr
             client.create_database(builders.database(name))
             client.create_table(builders.table(name, "t"))
         assert {each.database for each in taken(events, 2)} == {"ev2"}
+
+
+def test_what_comes_from_a_hidden_database_is_new(front: FrontServer, client: ThriftClient) -> None:
+    """And what goes to one is dropped: its events say no more of that."""
+    for name in ("hidden_5", "ev5"):
+        client.create_database(builders.database(name))
+    client.create_table(builders.table("hidden_5", "t"))
+    with subscribe(front.uri) as events:
+        assert events.poll() == []
+        for old, new in (("hidden_5.t", "ev5.t"), ("ev5.t", "ev5.u"), ("ev5.u", "hidden_5.u")):
+            (database, table), (to, renamed) = old.split("."), new.split(".")
+            found = client.get_table(database, table)
+            client.alter_table(database, table, found.replace(dbName=to, tableName=renamed))
+        client.create_table(builders.table("ev5", "t"))
+        client.create_table(builders.table("ev5", "u"))
+        for each in ("hidden_5", "ev5"):
+            client.add_primary_key(
+                AddPrimaryKeyRequest([SQLPrimaryKey(each, "u", "id", 1, f"pk_{each}", False, False, False)])
+            )
+            client.add_foreign_key(
+                AddForeignKeyRequest([SQLForeignKey(each, "u", "id", "ev5", "t", "id", 1, fk_name=f"to_{each}")])
+            )
+        seen = taken(events, 7)
+    assert [(each.type, each.table, sorted(each.payload)) for each in seen[:3]] == [
+        ("CREATE_TABLE", "t", ["after", "version"]),
+        ("ALTER_TABLE", "u", ["after", "before", "version"]),
+        ("DROP_TABLE", "u", ["before", "version"]),
+    ]
+    assert [each.type for each in seen[3:]] == ["CREATE_TABLE"] * 2 + ["ADD_CONSTRAINTS"] * 2
+    assert {each.database for each in seen} == {"ev5"}
+    # The location of a table may still have the name: locations never change.
+    assert "hidden_5" not in str([each.payload for each in seen[3:]])
 
 
 def test_a_group_has_members_at_both(lake: MetastoreServer, front: FrontServer, client: ThriftClient) -> None:

@@ -8,9 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from thrift.Thrift import TApplicationException
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.hive import Database, MetaException, Table
+from lake.protocol.hive import (
+    ColumnStatistics,
+    ColumnStatisticsDesc,
+    Database,
+    GetProjectionsSpec,
+    GetTablesRequest,
+    GetTablesResult,
+    MetaException,
+    ShowLocksRequest,
+    ShowLocksResponse,
+    Table,
+    UnknownDBException,
+)
 from tests.metastore.federation.stand_in import HangUp, StandIn
 from tests.support import builders
 from tests.support.front import FrontServer
@@ -230,6 +243,55 @@ def test_the_file_is_taken_again(tmp_path: Path, good: StandIn) -> None:
         server.write({**one, "more": f'uris = "{good.uri}"'})
         wait_until(lambda: "can't be used" in server.log.read_text(), 5)
         assert client.get_database("more_sales").name == "more_sales"
+
+
+def test_requests_for_another_backend_than_the_first(tmp_path: Path, good: StandIn) -> None:
+    """By the id that they name, by what the connection has selected, and by a pattern of databases."""
+    shown: dict[str, Callable[..., Any]] = {
+        "show_locks": lambda asked: ShowLocksResponse([]),
+        "get_table_objects_by_name_req": lambda asked: GetTablesResult([Table(tableName=asked.dbName)]),
+        "get_config_value": lambda name, default: "there",
+    }
+    with (
+        StandIn(answers("default", "sales", "people", **shown)) as own,
+        StandIn(answers("sales", "secret", **shown)) as other,
+    ):
+        first = {"own": f'uris = "{own.uri}"\nprimary = true\ndeny = "people"'}
+        second = {"bad": f'uris = "{other.uri}"\nprefix = "bad_"\nnumber = 1\ndeny = "secret"'}
+        with (
+            FrontServer(tmp_path / "front", first | second) as server,
+            ThriftClient(server.host, server.port) as client,
+        ):
+            # Hive reads no more of it, and takes the rest for the next call.
+            incomplete = ColumnStatistics(ColumnStatisticsDesc(True, "bad_sales", None), [])
+            with pytest.raises(TApplicationException, match="tableName"):
+                client.update_table_column_statistics(incomplete)
+            client.show_locks(ShowLocksRequest(txnid=1 << 48 | 7))
+            assert (own.names(), other.names()) == ([], ["show_locks"])
+            assert other.calls[-1][2][0].txnid == 7
+            request = GetTablesRequest("*", tablesPattern="*", projectionSpec=GetProjectionsSpec(["tableName"]))
+            found = [each.tableName for each in client.get_table_objects_by_name_req(request).tables]
+            assert found == ["sales", "default", "sales"]  # of bad_sales first, and of none that is hidden
+            request.dbName = "*ople|bad_se*|people|*cret"
+            with pytest.raises(UnknownDBException):
+                client.get_table_objects_by_name_req(request)
+            client.setMetaConf("federation.backend", "bad")
+            assert client.get_config_value("x", "") == "there"
+            assert "get_config_value" not in own.names()
+            server.write(first)
+            for call in (lambda: client.get_config_value("x", ""), lambda: client.show_locks(ShowLocksRequest())):
+                wait_until(lambda call=call: "has it no more" in _refusal(call), 5)  # type: ignore[misc]
+            assert {"get_config_value", "show_locks"}.isdisjoint(own.names())
+            client.setMetaConf("federation.backend", "")
+            assert client.get_config_value("x", "") == "there"
+
+
+def _refusal(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except (MetaException, TApplicationException) as error:
+        return error.message or ""
+    return ""
 
 
 @pytest.mark.long

@@ -12,14 +12,21 @@ from lake.protocol.codec import binary
 from lake.protocol.generated import hive_metastore_service
 from lake.protocol.hive import (
     AddPartitionsRequest,
+    AllocateTableWriteIdsRequest,
+    CommitTxnKeyValue,
+    CommitTxnRequest,
+    CreationMetadata,
     Database,
+    EnvironmentContext,
     GetOpenTxnsResponse,
     GetTableRequest,
+    GetValidWriteIdsRequest,
     HiveObjectRef,
     LockComponent,
     LockRequest,
     LockResponse,
     MetaException,
+    OpenTxnRequest,
     Partition,
     SQLForeignKey,
     Table,
@@ -30,8 +37,9 @@ from lake.protocol.struct import Struct
 from metastore import api
 from metastore.api.methods import HANDLERS
 from metastore.api.rights.classification import Path
-from metastore.federation import fields, identifiers
+from metastore.federation import fields, identifiers, routing
 from metastore.federation.names import Name, in_words
+from metastore.federation.routing import Refused
 from metastore.federation.translation import asked, to_backend, to_front
 from tests.metastore.federation.test_mapping import mapping
 
@@ -79,12 +87,13 @@ def test_no_id_is_forgotten() -> None:
     """Numbers called after transactions and locks: what isn't an id of one is listed here."""
     others = {
         "replSrcTxnIds",  # those of another metastore
-        "hightestTxnId", "nextTxnId", "lockIdInternal", "blockedByIntId", "highestTxnId", "seedTxnId", "txn_id",
+        "hightestTxnId", "nextTxnId", "lockIdInternal", "blockedByIntId", "highestTxnId", "seedTxnId",
     }  # fmt: skip
     forgotten = set()
     for cls in structs():
         for entry in cls.thrift_spec:
-            if entry is None or entry[2] in fields.plan(cls).ids:
+            it = fields.plan(cls)
+            if entry is None or entry[2] in (*it.ids, *it.highest):
                 continue
             inner = entry[3][0] if entry[1] in (TType.LIST, TType.SET) else entry[1]
             if inner == TType.I64 and any(word in entry[2].lower() for word in ("txn", "lockid")):
@@ -242,6 +251,34 @@ def test_lists_of_write_ids_begin_with_a_name() -> None:
     assert arguments.validWriteIdList == "hr.t:5:9223372036854775807::"
 
 
+@pytest.mark.parametrize("wrapped", ["{}", '{{"validTxnList":"{}","tableSnapshots":{{}}}}'])
+def test_what_a_materialized_view_was_built_from_has_write_ids(wrapped: str) -> None:
+    """A write id is no transaction's: marked as one, it would say that the view has all that came later, too."""
+    rest = "t:5:9223372036854775807::3"
+    there = wrapped.format(f"8$hr.{rest}$sales.{rest}")
+    here = wrapped.format(f"{3 << 48 | 8}$people.{rest}$eu_sales.{rest}")
+    metadata = CreationMetadata(dbName="hr", tblName="v", tablesUsed={"hr.t", "sales.t"}, validTxnList=there)
+    table = Table(dbName="hr", tableName="v", creationMetadata=metadata)
+    to_front(table, FRONT, "eu")
+    assert table.creationMetadata is not None
+    assert table.creationMetadata.validTxnList == here
+    arguments = call("create_table", table)
+    found = asked(arguments)
+    assert (found.numbers, set(map(str, found.names))) == ({3}, {"people", "eu_sales"})
+    to_backend(arguments, FRONT, "eu")
+    assert table.creationMetadata.validTxnList == there
+
+
+def test_names_of_other_snapshots_in_a_materialized_view() -> None:
+    text = '{"validTxnList":null,"tableSnapshots":{"hr.t":{"snapshotId":9}}}'
+    metadata = CreationMetadata(dbName="hr", tblName="v", validTxnList=text)
+    to_front(metadata, FRONT, "eu")
+    assert metadata.validTxnList == text.replace("hr.t", "people.t")
+    metadata.validTxnList = "{8:9"
+    to_front(metadata, FRONT, "eu")
+    assert metadata.validTxnList == "{8:9"
+
+
 @given(st.integers(0, (1 << 14) - 1), st.integers(1, (1 << 48) - 1))
 def test_ids_carry_their_backend(number: int, identifier: int) -> None:
     marked = identifiers.marked(number, identifier)
@@ -255,6 +292,18 @@ def test_ids_carry_their_backend(number: int, identifier: int) -> None:
     )
 
 
+def test_a_list_of_no_transactions_is_of_one_backend() -> None:
+    """By a list that ends at 0 readers of another backend's tables would see none of their rows."""
+    answers = {backend: GetOpenTxnsResponse(txn_high_water_mark=0, open_txns=[]) for backend in ("main", "eu")}
+    for backend, number in (("main", 0), ("eu", 3)):
+        to_front(answers[backend], FRONT, backend)
+        text = f"{answers[backend].txn_high_water_mark}:9223372036854775807::"
+        arguments = call("get_valid_write_ids", GetValidWriteIdsRequest(["eu_sales.t"], validTxnList=text))
+        assert asked(arguments).numbers == {number}
+    to_backend(arguments, FRONT, "eu")
+    assert arguments.rqst.validTxnList == "0:9223372036854775807::"
+
+
 def test_an_id_that_cant_be_marked_is_refused() -> None:
     nameless = mapping(main={"primary": True}, eu={"prefix": "eu_"})
     response = LockResponse(lockid=7)
@@ -262,6 +311,44 @@ def test_an_id_that_cant_be_marked_is_refused() -> None:
         to_front(response, nameless, "eu")
     to_front(response, FRONT, "eu")
     assert response.lockid == 3 << 48 | 7
+
+
+def test_the_transaction_of_a_call_in_its_context() -> None:
+    context = EnvironmentContext({"txnId": str(3 << 48 | 7), "ifPurge": "TRUE"})
+    arguments = call("drop_table_with_environment_context", "eu_sales", "t", True, context)
+    assert asked(arguments).numbers == {3}
+    to_backend(arguments, FRONT, "eu")
+    assert context.properties == {"txnId": "7", "ifPurge": "TRUE"}
+    other = EnvironmentContext({"txnId": "none"})
+    to_backend(
+        call("alter_table_with_environment_context", "eu_sales", "t", Table(dbName="eu_sales"), other), FRONT, "eu"
+    )
+    assert other.properties == {"txnId": "none"}
+
+
+def test_a_table_by_its_id_alone() -> None:
+    """It may be one that the front doesn't show, or may only read."""
+    found = asked(call("commit_txn", CommitTxnRequest(7, keyValue=CommitTxnKeyValue(5, "_meta", "x"))))
+    assert not asked(call("get_table_req", GetTableRequest("sales", "t", id=5))).nameless_ids
+    open_one = mapping(it={})
+    routing.check_writable(open_one, "commit_txn", found, "it")
+    for settings in ({"read_only": True}, {"read_only": ["x"]}, {"deny": "people"}, {"allow": "sales"}):
+        with pytest.raises(Refused, match="by its id alone"):
+            routing.check_writable(mapping(it=settings), "commit_txn", found, "it")
+
+
+def test_transactions_of_other_metastores() -> None:
+    """Their ids have no backend's number: the primary one would take them for its own."""
+    for arguments in (
+        call("open_txns", OpenTxnRequest(1, "me", "here", replPolicy="sales.*")),
+        call("commit_txn", CommitTxnRequest(7, replPolicy="sales.*")),
+        call("allocate_table_write_ids", AllocateTableWriteIdsRequest("sales", "t", replPolicy="sales.*")),
+    ):
+        assert asked(arguments).replays
+    routing.check_replays(FRONT, "commit_txn", "main", None)
+    for backend, selected in (("eu", "eu"), ("main", "eu"), ("eu", None)):
+        with pytest.raises(Refused, match=r"repeats a transaction of another metastore"):
+            routing.check_replays(FRONT, "commit_txn", backend, selected)
 
 
 def test_words() -> None:

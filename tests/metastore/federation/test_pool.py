@@ -3,16 +3,18 @@
 import random
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lake.protocol.codec import binary
-from lake.protocol.hive import Table
+from lake.protocol.hive import MetaException, Table
 from lake.protocol.services import METHODS
-from metastore.federation.configuration import Backend
+from metastore.federation.configuration import Backend, Configuration
 from metastore.federation.errors import Busy, Unreachable
-from metastore.federation.front import Exchange
+from metastore.federation.front import Exchange, Front, Who
+from metastore.federation.mapping import Mapping
 from metastore.federation.pool import Identity, Pool
 from tests.metastore.federation.stand_in import HangUp, StandIn
 
@@ -110,3 +112,77 @@ def test_a_busy_one_is_waited_for() -> None:
         other = tested.take(Identity("b"))  # it makes room for another caller
         assert other is not relay
         assert tested._open == 1
+
+
+def test_a_backend_that_hangs_keeps_no_threads_of_others() -> None:
+    """However many lists wait for it, and however many connections it may have."""
+    ended = threading.Event()
+    with (
+        StandIn({"get_all_databases": lambda: ["a"]}) as good,
+        StandIn({"get_all_databases": lambda: ended.wait(60) and []}) as bad,
+    ):
+        front = Front(
+            Mapping(
+                Configuration.model_validate(
+                    {
+                        "federation": {"list_seconds": 1, "unreachable": "leave out"},
+                        "backends": {
+                            "good": {"uris": good.uri},
+                            "bad": {"uris": bad.uri, "prefix": "bad_", "connections": 100, "failures": 1_000},
+                        },
+                    }
+                )
+            ),
+            lambda name: False,
+            lambda backend: None,
+        )
+        request = front.begin(Who(Identity(None)))
+        found: list[Any] = []
+
+        def work() -> None:
+            found.append(request.of_all(lambda each: request.ask(each, "get_all_databases"), ["good", "bad"]))
+
+        threads = [threading.Thread(target=work) for _ in range(80)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        ended.set()
+        assert found == [[("good", ["a"])]] * 80
+        assert {each.backend: each.state for each in front.pools}["good"] == "up"
+        front.close()
+
+
+def test_who_is_not_taken_stops_no_others() -> None:
+    """Hive ends the connection of who calls by a name that it can't use, such as one with a realm that it doesn't
+    know. A server that takes nobody is down."""
+    takes = True
+
+    def set_ugi(user: str, groups: list[str]) -> list[str]:
+        if not takes or "@" in user:
+            raise HangUp
+        return groups
+
+    def get_meta_conf(key: str) -> Any:
+        if not takes:
+            raise HangUp
+        return MetaException(f"{key} is unknown")
+
+    def table(db: str, name: str) -> Table:
+        if name == "crash":
+            raise HangUp
+        return Table(dbName=db, tableName=name)
+
+    answers: dict[str, Callable[..., Any]] = {"get_table": table, "set_ugi": set_ugi, "getMetaConf": get_meta_conf}
+    with StandIn(answers) as backend:
+        tested = pool(backend.uri, failures=1, connections=1)
+        for _ in range(3):
+            with pytest.raises(MetaException, match="ends the connections of who calls as 'mallory@elsewhere'"):
+                get_table(tested, "mallory@elsewhere", "t")
+            with pytest.raises(Unreachable):
+                get_table(tested, "mallory", "crash")
+        assert get_table(tested, "ann", "t") == "t"
+        takes = False
+        with pytest.raises(Unreachable):
+            get_table(tested, "bob", "t")
+        assert tested.state == "down"

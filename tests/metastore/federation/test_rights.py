@@ -83,6 +83,9 @@ class Named:
     def identifier(self, number: int) -> int:
         return 7
 
+    def highest(self, number: int) -> int:
+        return 7
+
     def table_id(self, holder: Any, number: int) -> int | None:
         return number
 

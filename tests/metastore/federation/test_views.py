@@ -35,6 +35,10 @@ def eu(name: str) -> str:
         ),
         ("SELECT t.sales.x FROM t", "SELECT t.sales.x FROM t"),
         ("SELECT 'ä', x FROM sales.t", "SELECT 'ä', x FROM eu_sales.t"),
+        (
+            "SELECT sales.mask(x), s.a.b.c FROM t LATERAL VIEW `sales`.parts(y) p AS z WHERE x > hr.f(1).g",
+            "SELECT eu_sales.mask(x), s.a.b.c FROM t LATERAL VIEW `eu_sales`.parts(y) p AS z WHERE x > eu_hr.f(1).g",
+        ),
         ("SELECT 1", "SELECT 1"),
         ("", ""),
     ],
@@ -50,6 +54,11 @@ def test_names_are_replaced_at_their_places(text: str, expected: str) -> None:
         "SELECT 1; SELECT 2",
         "/* Presto View: eyJ */",
         "SELECT sales.x.y FROM sales.t",  # a table's column, or a struct's field
+        "SELECT sales.t.x FROM hr.a sales JOIN sales.t",
+        "SELECT sales.t.x.y FROM sales.t",
+        "SELECT x.sales.t.y FROM sales.t",
+        "SELECT sales.t.x.y.z FROM sales.t",
+        "SELECT region.sales.f(1)",
         "SELECT * FROM region.sales.t",
     ],
 )
