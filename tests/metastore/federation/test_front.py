@@ -272,7 +272,7 @@ def test_what_a_front_never_does(client: ThriftClient) -> None:
     with pytest.raises(TApplicationException, match="no lake metastore of this version"):
         client.lake_get_watermark(TableReference(database="eu_default", table="t"))
     with pytest.raises((TApplicationException, MetaException), match="is about a connection"):
-        client.lake_begin_request(RequestKey())
+        client.lake_begin_request(RequestKey("0" * 36, b"0"))
     with pytest.raises((TApplicationException, ExceptionStruct), match="Hudi's own calls"):
         client.createNewInstantTime("d", "t")
 
