@@ -1,8 +1,10 @@
 """`metastore pipeline`: layers of tables, each computed from what has changed in others."""
 
+import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -53,38 +55,48 @@ def _tables_argument(command: Command) -> Command:
     return click.argument("tables", nargs=-1, metavar="[TABLE]...")(command)
 
 
-def _restating_options(command: Command) -> Command:
+@dataclass(frozen=True)
+class _Restating:
+    """For which rows changed definitions are to be, as options say: those from a value on, or all of some tables."""
+
+    since: str | None
+    by: str | None
+    whole: tuple[str, ...]
+
+    def check(self, tables: tuple[str, ...], *, alone: bool = False) -> None:
+        """Raises click.UsageError for options that don't fit each other. `alone`: tables may be named without them."""
+        if self.whole and self.since is not None:
+            raise click.UsageError("give either --whole or --from")
+        if self.by is not None and self.since is None:
+            raise click.UsageError("--by is about --from")
+        if tables and self.since is None and not alone:
+            raise click.UsageError("TABLE is about --from: without it, this is about the whole project")
+
+    def do(self, runner: "Runner", tables: tuple[str, ...]) -> None:
+        """Raises UserError."""
+        from lake.layers.runner.restating import apply_whole, restate
+
+        if self.whole:
+            apply_whole(runner, self.whole)
+        if self.since is not None:
+            restate(runner, self.since, tables, self.by)
+
+
+def _restating_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options that a command gets as one `restating`."""
+
+    @functools.wraps(command)
+    def with_restating(since: str | None, by: str | None, whole: tuple[str, ...], **others: Any) -> None:
+        command(restating=_Restating(since, by, whole), **others)
+
+    found: Callable[..., None] = with_restating
     for option in (
         click.option("--whole", multiple=True, metavar="TABLE", help="Give all rows of this table its query of now."),
         click.option("--by", metavar="COLUMN", help="The column that --from is about; by default, that of days."),
         click.option("--from", "since", metavar="DATE", help="Change rows from this day on; others keep their query."),
     ):
-        command = option(command)
-    return command
-
-
-def _check_restating(
-    tables: tuple[str, ...], since: str | None, by: str | None, whole: tuple[str, ...], *, alone: bool = False
-) -> None:
-    """Raises click.UsageError for options that don't fit each other. `alone`: tables may be named without them."""
-    if whole and since is not None:
-        raise click.UsageError("give either --whole or --from")
-    if by is not None and since is None:
-        raise click.UsageError("--by is about --from")
-    if tables and since is None and not alone:
-        raise click.UsageError("TABLE is about --from: without it, this is about the whole project")
-
-
-def _restate(
-    runner: "Runner", tables: tuple[str, ...], since: str | None, by: str | None, whole: tuple[str, ...]
-) -> None:
-    """Lets changed definitions be for a part of the rows, or for all of them, as options say. Raises UserError."""
-    from lake.layers.runner.restating import apply_whole, restate
-
-    if whole:
-        apply_whole(runner, whole)
-    if since is not None:
-        restate(runner, since, tables, by)
+        found = option(found)
+    return found
 
 
 def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
@@ -197,9 +209,7 @@ def plan(
     project: Path,
     tables: tuple[str, ...],
     uri: str,
-    since: str | None,
-    by: str | None,
-    whole: tuple[str, ...],
+    restating: _Restating,
     as_json: bool,
 ) -> None:
     """Show which definitions changed, and what that costs.
@@ -217,11 +227,11 @@ def plan(
     """
     from lake.cli.pipeline_changes import print_plan
 
-    _check_restating(tables, since, by, whole)
+    restating.check(tables)
     with _runner(_graph(project, uri), uri) as runner:
         from lake.layers.runner.planning import plan_of
 
-        _restate(runner, tables, since, by, whole)
+        restating.do(runner, tables)
         found = plan_of(runner)
     if as_json:
         print_json([each.as_json() for each in found])
@@ -240,9 +250,7 @@ def apply(
     project: Path,
     tables: tuple[str, ...],
     uri: str,
-    since: str | None,
-    by: str | None,
-    whole: tuple[str, ...],
+    restating: _Restating,
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -264,13 +272,13 @@ def apply(
     """
     from lake.cli.pipeline_changes import print_plan
 
-    _check_restating(tables, since, by, whole)
+    restating.check(tables)
     with _runner(_graph(project, uri), uri) as runner:
         from lake.layers.runner.planning import Other, plan_of
         from lake.layers.runner.runner import LayersFailed
         from lake.layers.undo.revert import settle
 
-        _restate(runner, tables, since, by, whole)
+        restating.do(runner, tables)
         found = plan_of(runner)
         if dry_run and as_json:
             print_json([each.as_json() for each in found])
@@ -304,9 +312,7 @@ def diff(
     project: Path,
     tables: tuple[str, ...],
     uri: str,
-    since: str | None,
-    by: str | None,
-    whole: tuple[str, ...],
+    restating: _Restating,
     samples: int,
     as_json: bool,
 ) -> None:
@@ -324,14 +330,14 @@ def diff(
     """
     from lake.cli.pipeline_changes import print_differences
 
-    _check_restating(tables, since, by, whole, alone=True)
+    restating.check(tables, alone=True)
     graph = _graph(project, uri)
     for name in tables:
         graph.node(name)
     with _runner(graph, uri) as runner:
         from lake.layers.runner.differing import differences_of
 
-        _restate(runner, tables, since, by, whole)
+        restating.do(runner, tables)
         found = differences_of(runner, tables, samples)
     if as_json:
         print_json([each.as_json() for each in found])

@@ -84,7 +84,7 @@ class _Restating:
         before, nodes = {}, {}
         for name in names:
             known = self._before(given.node(name), now[name])
-            before[name] = self._node_before(given.node(name), *known)
+            before[name] = self._node_before(given.node(name), known[0])
             nodes[name] = self._node(given.node(name), *known)
         self._check(names, self._understood(before), self._understood(nodes))
         self._runner.given = given.with_nodes(nodes)
@@ -145,7 +145,8 @@ class _Restating:
                 digests.add(defined.digest)
         return before, frozenset(digests)
 
-    def _node_before(self, node: Node, before: Defined, _: frozenset[str]) -> Node:
+    @staticmethod
+    def _node_before(node: Node, before: Defined) -> Node:
         """The layer as its table has it."""
         try:
             if before.parts is not None:

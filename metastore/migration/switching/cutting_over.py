@@ -173,13 +173,7 @@ class CutOver:
     ) -> Moved:
         """`closed`: tables that were changed there after all was brought, and `marked`: how often the database was."""
         position = self._followed.position
-        try:
-            gate.switch()
-        except NotTaken:
-            raise
-        except UserError as error:
-            self._give_up(key, gate, error)
-            raise
+        switch(gate, lambda error: self._give_up(key, gate, error))
         frozen = time.monotonic() - began
         if self._marks is not None:
             marked += self._marks.moved(key)
@@ -374,6 +368,20 @@ def holding(here: ThriftSource, followed: Followed, what: str) -> Iterator[None]
         raise
     followed.state.held = None
     followed.keep()
+
+
+def switch(gate: Gate, give_up: Callable[[UserError], None]) -> None:
+    """Sends clients to the other side. What fails before they may be there is given up.
+
+    Raises what `Gate.switch` does.
+    """
+    try:
+        gate.switch()
+    except NotTaken:
+        raise
+    except UserError as error:
+        give_up(error)
+        raise
 
 
 def thaw(gate: Gate, say: Callable[[str], None]) -> None:

@@ -20,10 +20,11 @@ from metastore.migration.switching.cutting_over import (
     entries_since,
     holding,
     sorted_out,
+    switch,
     thaw,
     wait_for_transactions,
 )
-from metastore.migration.switching.gate import Gate, NotTaken
+from metastore.migration.switching.gate import Gate
 from metastore.migration.switching.marks import Marks
 from metastore.migration.switching.pointers import Pointers
 from metastore.migration.switching.returning import Returner
@@ -136,13 +137,7 @@ class RollBack:
         """`position`: of the log here when it was compared."""
         if position is None:  # a command before was killed
             position = self._here.last_event() or 0
-        try:
-            gate.switch()
-        except NotTaken:
-            raise
-        except UserError:
-            self._give_up(key, gate)
-            raise
+        switch(gate, lambda _: self._give_up(key, gate))
         frozen = time.monotonic() - began
         self._followed.settle(key, Home.THERE)
         if (line := gate.said()) is not None:
