@@ -71,7 +71,10 @@ def for_each_increment(
     lake = lake_table(spark, table, uri)
     log = _Log(HadoopFiles(spark), checkpoint, lake)
     # A clean may have removed since what `since` names: only the first increment needs it.
-    start = None if since is None or log.has_increments else lake.position_of(since)
+    start = None
+    if since is not None and not log.has_increments:
+        lake.check_named(since)
+        start = lake.position_of(since)
     last = lake.position().position
     calls = 0
     while True:

@@ -73,7 +73,8 @@ def read(
     Which files are read is decided by this call: the DataFrame doesn't change with the table. A lease keeps cleans off
     them while the session lives, for 12 hours or `spark.metastore.readerLeaseHours` after the last read. Raises
     NoSuchObjectException without the table or the instant, SnapshotGone for what has been cleaned, TableReplaced for a
-    reference to a table that has the name no more, MetaException for a bad filter, UnreadableFiles, MixedFiles if files
+    reference to a table that has the name no more, InvalidOperationException for a position of an earlier table of the
+    name, unless a reference names this one, MetaException for a bad filter, UnreadableFiles, MixedFiles if files
     don't tell which rows came, NoExtension for a table with a primary key in a session that `configure` hasn't made,
     HudiMissing if Hudi's classes aren't there, ValueError for arguments that don't go together, TypeError for an
     `as_of` that is nothing of the kind.
@@ -91,6 +92,8 @@ def read(
     if changes and (incremental is None or with_removed):
         raise ValueError("changes needs incremental, and says what was removed without with_removed")
     lake = lake_table(spark, table, uri)
+    for point in (as_of, *(incremental or ())):
+        lake.check_named(point)
     schema = lake.schema()
     if is_hudi(schema):
         if with_removed or changes:

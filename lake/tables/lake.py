@@ -419,14 +419,26 @@ class LakeTable:
 
         False for a position of a table that had the name before, and for one that is still to come.
         """
-        request = wire.SnapshotRequest(self.reference.replace(id=None), asOfPosition=position, partitions=[])
         try:
-            self._client.call(lambda client: client.lake_get_snapshot(request))
-        except wire.SnapshotGone:
-            return True
+            self._look_up(position)
         except InvalidOperationException:
             return False
         return True
+
+    def check_named(self, as_of: AsOf | None) -> None:
+        """Raises InvalidOperationException for a position of an earlier table of the name.
+
+        Who names a position beside a name may have that table in mind. By the id of this one, the server would say what
+        it had then: nothing. A reference with the id names this table alone: then nothing is checked.
+        """
+        if isinstance(as_of, int) and as_of and self.named.id is None:
+            self._look_up(as_of)
+
+    def _look_up(self, position: int) -> None:
+        """Asks for a position by the table's name alone. Raises InvalidOperationException if it isn't its own."""
+        request = wire.SnapshotRequest(self.reference.replace(id=None), asOfPosition=position, partitions=[])
+        with suppress(wire.SnapshotGone):  # it had it
+            self._client.call(lambda client: client.lake_get_snapshot(request))
 
     def instants(
         self,
@@ -647,10 +659,12 @@ class LakeTable:
     ) -> "Scan":
         """The rows of a keyed table, the latest or `as_of` then; `to_arrow` reads them. Needs the extra `arrow`.
 
-        `filter` is on partition keys, in Hive's grammar. Raises NotKeyed, SnapshotGone.
+        `filter` is on partition keys, in Hive's grammar. Raises NotKeyed, SnapshotGone, InvalidOperationException for a
+        position of an earlier table of the name (see `check_named`).
         """
         from lake.tables.keyed_tables import Scan
 
+        self.check_named(as_of)
         return Scan(self, columns, filter, as_of, include_uncommitted)
 
     def lookup(
@@ -660,10 +674,11 @@ class LakeTable:
 
         Reads the buckets of these keys alone.
 
-        Keys without a row are left out. Raises NotKeyed, UnfitRows. Needs the extra `arrow`.
+        Keys without a row are left out. Raises NotKeyed, UnfitRows, and what `scan` does. Needs the extra `arrow`.
         """
         from lake.tables.keyed_tables import lookup
 
+        self.check_named(as_of)
         return lookup(self, keys, as_of=as_of, include_uncommitted=include_uncommitted)
 
     def upsert(self, rows: "pa.Table", **options: Any) -> "Applied":

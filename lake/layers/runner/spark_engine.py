@@ -111,7 +111,7 @@ class SparkEngine:
     def bind_state(self, name: str, lake: LakeTable, position: int, part: Within | None = None) -> None:
         """Makes a table's rows at a position a relation, or those in a part of it."""
         if part is None:
-            rows = read(self._spark, lake.full_name, as_of=position, include_uncommitted=True)
+            rows = read(self._spark, lake.reference, as_of=position, include_uncommitted=True)
         else:
             rows = snapshot_rows(
                 self._spark,
@@ -144,7 +144,7 @@ class SparkEngine:
             is_keyed = lake.schema().keyed_table() is not None
             rows = read(
                 self._spark,
-                lake.full_name,
+                lake.reference,
                 incremental=(after, up_to),
                 changes=is_keyed,
                 with_removed=not is_keyed,
@@ -227,7 +227,7 @@ class SparkEngine:
 
         Raises whatever the sink does.
         """
-        rows = read(self._spark, lake.full_name, incremental=(position - 1, position), include_uncommitted=True)
+        rows = read(self._spark, lake.reference, incremental=(position - 1, position), include_uncommitted=True)
         rows = _lower(rows).select(*map(quoted, columns))
         if sink.function is not None:
             sink.function(rows, position)

@@ -96,6 +96,27 @@ def test_the_client_gives_the_table_that_has_the_name_now(lake: LakeClient, name
     assert found(lake.table(name)) == [(1, "x")]
 
 
+def test_positions_of_an_earlier_table_are_refused_beside_the_name(lake: LakeClient, name: str) -> None:
+    """By its id, a table may be asked for what was before its first position."""
+    old = make(lake, name)
+    for value in range(2):
+        old.upsert(rows((1, "a", value)))
+    new = make(lake, name)
+    new.upsert(rows((9, "z", 1)))
+    uses: list[Callable[[LakeTable, int], pa.Table]] = [
+        lambda table, at: table.scan(as_of=at).to_arrow(),
+        lambda table, at: table.lookup([{"id": 9}], as_of=at),
+    ]
+    for use in uses:
+        for position in (1, 2):
+            with pytest.raises(InvalidOperationException, match=f"position {position} is of a table that had the name"):
+                use(lake.table(name), position)
+            assert use(lake.table(new.reference), position).num_rows == 0
+        with pytest.raises(InvalidOperationException, match="no position 4"):
+            use(lake.table(name), 4)
+        assert [use(lake.table(name), position).num_rows for position in (0, 3)] == [0, 1]
+
+
 def test_an_instant_of_the_dropped_table_does_not_complete(lake: LakeClient, name: str) -> None:
     old = make(lake, name)
     with pytest.raises(TableReplaced), old.writing(heartbeat_seconds=0.2) as writing:

@@ -41,6 +41,38 @@ result = [read(spark, {table.name!r}).columns, [list(row) for row in read(spark,
     assert state(new) == {2: "a"}
 
 
+def test_positions_of_an_earlier_table_are_refused_beside_the_name(lake: Lake, tmp_path: Path) -> None:
+    """A reference, which has the id, may ask for what was before the table's first position."""
+    table = keyed(lake, "k")
+    row = f"""write(spark.createDataFrame([(1, "a", 1, "x")], {CUSTOMERS!r}), {table.name!r}, operation="upsert")"""
+    lake.run(f"{row}\n{row}")
+    new = make_again(lake, table)
+    lake.run(row)
+    reads = {
+        "as of": f"read(spark, {table.name!r}, as_of={{0}})",
+        "incremental": f"read(spark, {table.name!r}, incremental=({{0}}, None))",
+        "changes": f"read(spark, {table.name!r}, incremental=(0, {{0}}), changes=True)",
+        "increments": f"for_each_increment(spark, {table.name!r}, print, {str(tmp_path / 'i')!r}, since={{0}})",
+        "SQL": f"spark.sql(\"SELECT * FROM lake_changes('{table.name}', {{0}})\")",
+        "SQL, up to": f"spark.sql(\"SELECT * FROM lake_changes('{table.name}', 0, {{0}})\")",
+        "stream": (
+            f"read_stream(spark, {table.name!r}, since={{0}}).writeStream.format('noop').trigger(availableNow=True)"
+            f".option('checkpointLocation', {str(tmp_path / 's')!r}).start().awaitTermination()"
+        ),
+    }
+    imports = "from lake.spark import for_each_increment, read_stream\n"
+    for what, code in reads.items():
+        for earlier in (1, 2):
+            with pytest.raises(SparkError, match=f"position {earlier} is of a table that had the name"):
+                lake.run(imports + code.format(earlier))
+                pytest.fail(f"{what} took the position of another table for one of this")
+    assert lake.ids(table, as_of=0) == []
+    assert lake.ids(table, as_of=3) == [1]
+    by_id = f"TableReference(database={lake.database!r}, table='k', id={new.id})"
+    count = f"from lake.protocol.lake import TableReference\nresult = read(spark, {by_id}, as_of=2).count()"
+    assert lake.run(count) == 0
+
+
 def test_a_stream_into_a_table_ends_with_it(lake: Lake, source: Source) -> None:
     table = keyed(lake, "k")
     source.arrive((1, "a", 1))

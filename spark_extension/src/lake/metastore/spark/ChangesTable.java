@@ -106,6 +106,10 @@ final class ChangesTable implements SupportsRead {
             throw Errors.analysis(FUNCTION + ": the second argument is the position after which changes are read, 0 for all");
         }
         ReadPoint upTo = arguments.size() == 3 ? point(arguments.get(2)) : null;
+        table.checkNotOfEarlierTable(after);
+        if (upTo != null) {
+            table.checkNotOfEarlierTable(upTo);
+        }
         return relation(new ChangesTable(table, after, upTo, Kind.NET));
     }
 

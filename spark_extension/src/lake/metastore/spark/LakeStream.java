@@ -72,7 +72,11 @@ final class LakeStream implements SupportsRead, ScanBuilder, Scan {
      * the option names may have been cleaned since.
      */
     long begin() {
-        return since == null ? 0 : table.positionOf(since);
+        if (since == null) {
+            return 0;
+        }
+        table.checkNotOfEarlierTable(since);
+        return table.positionOf(since);
     }
 
     /** {@code options}: of the reader. */

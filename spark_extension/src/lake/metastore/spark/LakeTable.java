@@ -10,6 +10,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.IntPredicate;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.SparkSession;
@@ -144,59 +145,57 @@ final class LakeTable
 
     /** The table that has the name now, to be read as of {@code point}. */
     static Origin find(Metastore metastore, TableIdentifier name, ReadPoint point) {
-        long id = 0;
-        long completed = 0;
-        try {
-            Metastore.Answer position =
-                    (Metastore.Answer)
-                            metastore.call("lake_timeline_position", reference(LakeCatalog.undecorated(name), 0));
-            id = position.number(8, 0);
-            completed = position.number(4, 0);
-        } catch (Metastore.Refused refused) {
-            // Who may not read the table may still describe, alter or drop it: reads are refused when they begin.
-            LOG.debug("the rows of {} can't be read: {}", name, refused.getMessage());
-        } catch (Metastore.NoAnswer missing) {
-            throw Errors.analysis(missing.getMessage());
-        }
+        // Who may not read the table may still describe, alter or drop it: reads are refused when they begin.
+        Metastore.Answer position = timelineOf(metastore, name, refused -> true);
+        long id = position == null ? 0 : position.number(8, 0);
+        long completed = position == null ? 0 : position.number(4, 0);
         checkNotOfEarlierTable(metastore, name, point);
         return new Origin(point, point.isLatest() ? ReadMoment.ofStatement(id, completed) : null, id);
     }
 
-    /**
-     * Raises an AnalysisException for a position, as somebody names it, that an earlier table of the name had. Asked by the
-     * table's id, the metastore would say what the table had then: nothing.
-     */
+    /** Whether a table has completed instants. False for one that the metastore doesn't know. Raises an AnalysisException. */
+    static boolean hasInstants(Metastore metastore, TableIdentifier name) {
+        // Of one that isn't there, Spark says it.
+        Metastore.Answer position = timelineOf(metastore, name, refused -> refused == NO_SUCH_OBJECT);
+        return position != null && position.number(1, 0) > 0;
+    }
+
+    /** Raises an AnalysisException for a position, as somebody names it, that an earlier table of this one's name had. */
+    void checkNotOfEarlierTable(ReadPoint named) {
+        checkNotOfEarlierTable(metastore, identifier(), named);
+    }
+
+    /** Asked by the table's id, the metastore would say what the table had then: nothing. */
     private static void checkNotOfEarlierTable(Metastore metastore, TableIdentifier name, ReadPoint point) {
-        if (!point.isPosition()) {
-            return;
-        }
-        Metastore.Struct request =
-                point.addTo(new Metastore.Struct())
-                        .with(1, reference(LakeCatalog.undecorated(name), 0))
-                        .with(6, new ArrayList<String>());
-        try {
-            metastore.call("lake_get_snapshot", request);
-        } catch (Metastore.Refused refused) {
-            if (refused.field == INVALID_OPERATION) { // all else is said when it is read
-                throw Errors.analysis(refused.getMessage());
-            }
-        } catch (Metastore.NoAnswer missing) {
-            throw Errors.analysis(missing.getMessage());
+        if (point.isPosition() && point.position() != 0) {
+            Metastore.Struct request =
+                    point.addTo(new Metastore.Struct())
+                            .with(1, reference(LakeCatalog.undecorated(name), 0))
+                            .with(6, new ArrayList<String>());
+            // All else is said when it is read.
+            asked(metastore, "lake_get_snapshot", request, name, refused -> refused != INVALID_OPERATION);
         }
     }
 
-    /** Whether a table has completed instants. False for one that the metastore doesn't know. Raises an AnalysisException. */
-    static boolean hasInstants(Metastore metastore, TableIdentifier name) {
+    private static Metastore.Answer timelineOf(Metastore metastore, TableIdentifier name, IntPredicate isPassedOver) {
+        return asked(
+                metastore, "lake_timeline_position", reference(LakeCatalog.undecorated(name), 0), name, isPassedOver);
+    }
+
+    /**
+     * What the metastore answers about the table that has a name; null if it refuses by an exception whose number {@code
+     * isPassedOver}. Raises an AnalysisException for the others, and if there is no answer.
+     */
+    private static Metastore.Answer asked(
+            Metastore metastore, String call, Metastore.Struct request, TableIdentifier name, IntPredicate isPassedOver) {
         try {
-            Metastore.Answer position =
-                    (Metastore.Answer)
-                            metastore.call("lake_timeline_position", reference(LakeCatalog.undecorated(name), 0));
-            return position.number(1, 0) > 0;
+            return (Metastore.Answer) metastore.call(call, request);
         } catch (Metastore.Refused refused) {
-            if (refused.field == NO_SUCH_OBJECT) {
-                return false; // Spark says it
+            if (!isPassedOver.test(refused.field)) {
+                throw Errors.analysis(refused.getMessage());
             }
-            throw Errors.analysis(refused.getMessage());
+            LOG.debug("{} of {} is refused: {}", call, name, refused.getMessage());
+            return null;
         } catch (Metastore.NoAnswer missing) {
             throw Errors.analysis(missing.getMessage());
         }
@@ -872,7 +871,7 @@ final class LakeTable
             return this;
         }
         ReadPoint wanted = ReadPoint.version(options.get("versionAsOf"));
-        checkNotOfEarlierTable(metastore, definition.v1Table().identifier(), wanted);
+        checkNotOfEarlierTable(wanted);
         return at(wanted);
     }
 
