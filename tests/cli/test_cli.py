@@ -25,6 +25,7 @@ from metastore import __version__
 from metastore.settings import Settings, flag_name, markdown_table
 from metastore.store import migrations
 from metastore.store.registry import properties
+from tests.support import called
 from tests.support.command import complaint, output, run
 from tests.support.processes import suspend
 from tests.support.server import MetastoreServer
@@ -105,11 +106,11 @@ class TestCommand:
 
     @pytest.mark.parametrize("command", [("serve",), ("partitions", "list"), ("events", "dead-letters", "resend")])
     def test_help_is_printed(self, command: tuple[str, ...]) -> None:
-        assert output(*command, "--help").startswith(f"Usage: metastore {' '.join(command)}")
+        assert called.output(*command, "--help").startswith(f"Usage: metastore {' '.join(command)}")
 
     @pytest.mark.parametrize("old", ["dead", "resend", "discard"])
     def test_dead_letters_are_a_group(self, old: str) -> None:
-        assert run("events", old).returncode == 2
+        assert called.run("events", old).returncode == 2
 
     def test_version(self) -> None:
         assert output("--version") == f"metastore, version {__version__}\n"
@@ -137,14 +138,14 @@ class TestSettings:
         assert list(rows) == list(Settings.model_fields)
 
     def test_as_json(self) -> None:
-        shown = json.loads(output("settings", "--json", "--http-port", "8080"))
+        shown = json.loads(called.output("settings", "--json", "--http-port", "8080"))
         assert shown["http_port"] == {"value": "8080", "from": "--http-port"}
 
     def test_as_the_table_in_the_readme(self) -> None:
-        assert output("settings", "--markdown") == markdown_table() + "\n"
+        assert called.output("settings", "--markdown") == markdown_table() + "\n"
 
     def test_each_is_a_flag_of_serve(self) -> None:
-        shown = output("serve", "--help")
+        shown = called.output("serve", "--help")
         missing = [name for name in Settings.model_fields if f"  {flag_name(name)}" not in shown]
         assert missing == ["tls_key_password", "ldap_bind_password"]  # secrets that have no other form are no arguments
 
@@ -167,13 +168,13 @@ class TestServe:
         assert line.startswith("Error: can't use the database postgresql+psycopg2://u:***@127.0.0.1:1/d: ")
         assert "Connection refused" in line
 
-    def test_a_schema_that_is_newer_than_the_server(self, tmp_path: Path, postgres_url: str) -> None:
-        make_newer(postgres_url)
-        line = complaint("serve", "--port", "0", "--data-dir", str(tmp_path), "--database-url", postgres_url)
+    def test_a_schema_that_is_newer_than_the_server(self, tmp_path: Path, upgraded_url: str) -> None:
+        make_newer(upgraded_url)
+        line = complaint("serve", "--port", "0", "--data-dir", str(tmp_path), "--database-url", upgraded_url)
         assert "from_the_future" in line and "upgrade the server" in line
 
-    def test_a_database_of_ones_own(self, tmp_path: Path, postgres_url: str) -> None:
-        with MetastoreServer(tmp_path / "data", "--database-url", postgres_url) as server:
+    def test_a_database_of_ones_own(self, tmp_path: Path, upgraded_url: str) -> None:
+        with MetastoreServer(tmp_path / "data", "--database-url", upgraded_url) as server:
             assert json.loads(output("status", "--json", "--uri", server.uri))["schema"] == migrations.head()
             assert not (tmp_path / "data" / "postgres").exists()
             assert server.stop() == 0
@@ -201,21 +202,21 @@ class TestStatus:
             assert rows[name], name
 
     def test_as_json(self, server: MetastoreServer) -> None:
-        report = json.loads(output("status", "--json", "--uri", server.uri))
+        report = json.loads(called.output("status", "--json", "--uri", server.uri))
         assert report["databases"] >= 1
         assert report["uptime_seconds"] >= 0
 
     def test_of_a_server_that_is_not_there(self) -> None:
         uri = "thrift://127.0.0.1:1"
-        assert complaint("status", "--uri", uri) == f"Error: no metastore answers at {uri}: Connection refused"
+        assert called.complaint("status", "--uri", uri) == f"Error: no metastore answers at {uri}: Connection refused"
 
     def test_of_something_that_is_no_metastore(self) -> None:
         with web_server() as uri:
-            assert complaint("status", "--uri", uri).startswith(f"Error: no metastore answers at {uri}")
+            assert called.complaint("status", "--uri", uri).startswith(f"Error: no metastore answers at {uri}")
 
     @pytest.mark.parametrize("uri", ["http://127.0.0.1:9083", "nonsense", "thrift://", "thrift://h:port"])
     def test_of_a_bad_uri(self, uri: str) -> None:
-        assert complaint("status", "--uri", uri, code=2).startswith("Error: bad --uri: ")
+        assert called.complaint("status", "--uri", uri, code=2).startswith("Error: bad --uri: ")
 
 
 class TestDatabase:
@@ -239,9 +240,9 @@ class TestDatabase:
         assert output("db", "upgrade", "--database-url", postgres_url).endswith(f"to {head}\n")
         assert output("db", "current", METASTORE_DATABASE_URL=postgres_url) == f"{head} (up to date)\n"
 
-    def test_one_that_is_newer(self, postgres_url: str) -> None:
-        make_newer(postgres_url)
-        assert "upgrade the server" in complaint("db", "upgrade", "--database-url", postgres_url)
+    def test_one_that_is_newer(self, upgraded_url: str) -> None:
+        make_newer(upgraded_url)
+        assert "upgrade the server" in complaint("db", "upgrade", "--database-url", upgraded_url)
 
     @pytest.mark.sampled(4)
     @pytest.mark.parametrize(
@@ -274,22 +275,22 @@ class TestHttp:
             return float(match[1]) if match else 0.0
 
         before = count("getCounters")
-        output("status", "--uri", server.uri)
+        called.output("status", "--uri", server.uri)
         assert count("getCounters") == before + 1
         _, metrics = fetch(f"{http}/metrics")
         for name in ("request_seconds_bucket", "received_bytes_total", "sent_bytes_total", "connections"):
             assert f"metastore_{name}" in metrics
 
-    def test_without_its_database_it_is_not_healthy(self, tmp_path: Path, postgres_url: str) -> None:
+    def test_without_its_database_it_is_not_healthy(self, tmp_path: Path, upgraded_url: str) -> None:
         with MetastoreServer(
-            tmp_path / "data", "--database-url", postgres_url, "--http-port", "0", "--workers", "1"
+            tmp_path / "data", "--database-url", upgraded_url, "--http-port", "0", "--workers", "1"
         ) as server:
             match = re.search(r"uri=(http://\S+)", server.log.read_text())
             assert match is not None
             http = match[1]
             assert fetch(f"{http}/health")[0] == 200
-            name = make_url(postgres_url).database
-            with admin(postgres_url) as connection:
+            name = make_url(upgraded_url).database
+            with admin(upgraded_url) as connection:
                 connection.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
                 connection.execute(
                     text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"),
@@ -325,8 +326,7 @@ class TestHttp:
 
 
 def make_newer(url: str) -> None:
-    """Let a database look like one that a newer server upgraded."""
-    migrations.upgrade(url)
+    """Let a database with the schema look like one that a newer server upgraded."""
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'from_the_future'"))
@@ -380,9 +380,9 @@ class TestOutput:
 def test_an_empty_list_is_a_count_without_a_table(
     server: MetastoreServer, command: tuple[str, ...], summary: str
 ) -> None:
-    listed = run(*command, "--uri", server.uri)
+    listed = called.run(*command, "--uri", server.uri)
     assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", f"{summary}\n")
-    assert json.loads(output(*command, "--json", "--uri", server.uri)) == []
+    assert json.loads(called.output(*command, "--json", "--uri", server.uri)) == []
 
 
 def test_an_empty_list_of_undeletable_files(server: MetastoreServer) -> None:

@@ -11,7 +11,7 @@ from lake.cli.moments import compared, in_words, iso, shown
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.lake import LateRows, TableReference
 from tests.support import builders, streams
-from tests.support.command import complaint, output, run
+from tests.support.called import complaint, output, run
 from tests.support.server import MetastoreServer
 
 HOUR = 3_600_000

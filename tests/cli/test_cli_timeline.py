@@ -18,7 +18,7 @@ from lake.protocol.lake import (
 from lake.tables.lake import LakeClient
 from tests.metastore.services.timeline.lake import DAY, file
 from tests.support import builders
-from tests.support.command import complaint, output, run
+from tests.support.called import complaint, output, run
 from tests.support.server import MetastoreServer
 
 

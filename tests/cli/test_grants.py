@@ -4,26 +4,11 @@ import json
 import uuid
 
 import pytest
-from click.testing import CliRunner
 
-from lake.cli import main
 from lake.protocol.connection.thrift_client import ThriftClient
 from tests.support import builders
+from tests.support.called import complaint, output
 from tests.support.server import MetastoreServer
-
-
-def output(*arguments: str) -> str:
-    """What a command that succeeds prints on stdout."""
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def complaint(*arguments: str, code: int = 1) -> str:
-    """What a command that fails prints on stderr."""
-    result = CliRunner().invoke(main, arguments)
-    assert (result.exit_code, result.stdout) == (code, "")
-    return result.stderr
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """`metastore partitions check` of keyed tables: files that an engine wrote past the timeline are found."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from lake.tables.lake import LakeClient, LakeTable
 from lake.tables.publishing import publish
 from tests.lake.tables.keyed.histories import make_table
+from tests.support import called
 from tests.support.server import MetastoreServer
 from tests.support.target import local_path
 
@@ -20,8 +19,7 @@ COLUMNS = {"id": "bigint", "v": "int", "part": "string"}
 
 
 def run(server: MetastoreServer, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
-    command = [sys.executable, "-m", "lake.cli", *arguments, "--uri", server.uri, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = called.run(*arguments, "--uri", server.uri, "--json")
     assert done.stderr == ""
     return done.returncode, json.loads(done.stdout)
 
@@ -118,13 +116,12 @@ def test_repair_sets_files_aside_and_drops_what_an_engine_added(metastore_server
 def test_what_a_repair_refuses(metastore_server: MetastoreServer) -> None:
     with LakeClient(metastore_server.uri) as client:
         lake = make_table(client, {}, COLUMNS)
-        command = [sys.executable, "-m", "lake.cli", "partitions", "check", lake.name, "--uri", metastore_server.uri]
-        done = subprocess.run([*command, "--repair"], capture_output=True, text=True)
+        uri = ("--uri", metastore_server.uri)
+        done = called.run("partitions", "check", lake.name, *uri, "--repair")
         assert (done.returncode, "has no primary key" in done.stderr) == (2, True)
         keyed = make_table(client, {"primary-key": "id"}, {"id": "bigint", "v": "int"}, partitioned=False)
         insert(keyed.describe().sd.location or "")  # type: ignore[union-attr]
-        command[5] = keyed.name
-        done = subprocess.run([*command, "--repair"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = called.run("partitions", "check", keyed.name, *uri, "--repair")
         assert (done.returncode, "give --yes" in done.stderr) == (2, True)
         assert check(metastore_server, keyed)[1][0]["files"] == 1
         # A table without partitions is set right, too, and its rows are beside it.

@@ -7,7 +7,7 @@ import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from tests.support import builders
-from tests.support.command import complaint, output, run
+from tests.support.called import complaint, output, run
 from tests.support.server import MetastoreServer
 
 

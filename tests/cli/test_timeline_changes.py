@@ -10,7 +10,7 @@ from lake.client.lake_types import Completion, DataFile
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.tables.lake import LakeClient, LakeTable
 from tests.support import builders
-from tests.support.command import complaint, output, run
+from tests.support.called import complaint, output, run
 from tests.support.server import MetastoreServer
 
 

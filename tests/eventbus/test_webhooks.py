@@ -12,7 +12,7 @@ from lake.protocol.connection.thrift_client import ThriftClient
 from tests.eventbus.changes import log_of, make
 from tests.eventbus.hooks import Receiver
 from tests.support import builders
-from tests.support.command import complaint, output
+from tests.support.called import complaint, output
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 

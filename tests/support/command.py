@@ -20,14 +20,22 @@ def run(*arguments: str, module: str = "metastore", **environment: str) -> subpr
 
 def output(*arguments: str, **environment: str) -> str:
     """What a command that succeeds prints on stdout."""
-    result = run(*arguments, **environment)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    return printed(run(*arguments, **environment))
 
 
 def complaint(*arguments: str, code: int = 1, **environment: str) -> str:
     """The one line on stderr of a command that fails: with exit code 1, or 2 if it was called wrongly."""
-    result = run(*arguments, **environment)
-    assert (result.returncode, result.stdout) == (code, ""), result
-    [line] = result.stderr.splitlines()
+    return refused(run(*arguments, **environment), code)
+
+
+def printed(done: subprocess.CompletedProcess[str]) -> str:
+    """As of `output`, of a command that has run."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(done: subprocess.CompletedProcess[str], code: int) -> str:
+    """As of `complaint`, of a command that has run."""
+    assert (done.returncode, done.stdout) == (code, ""), done
+    [line] = done.stderr.splitlines()
     return line

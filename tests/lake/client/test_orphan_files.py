@@ -17,7 +17,7 @@ from lake.tables.lake import LakeClient, LakeTable
 from lake.tables.publishing import publish
 from tests.lake.tables.keyed.histories import COLUMNS, make_table, rows_of
 from tests.support import builders
-from tests.support.command import output
+from tests.support.called import output
 from tests.support.server import MetastoreServer
 from tests.support.target import local_path
 from tests.support.waiting import wait_until
