@@ -16,7 +16,7 @@ from metastore.store.engine.leader_lock import LeaderLock, holder
 from tests.cluster.conftest import Prepare
 from tests.crash import processes
 from tests.support import builders
-from tests.support.command import output
+from tests.support.called import output
 from tests.support.processes import suspend
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until

@@ -20,7 +20,7 @@ from tests.support import builders
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 
-ROUNDS = 2
+ROUNDS = 1
 SHARED_MEMORY = Path("/dev/shm")
 FILES = 3000
 

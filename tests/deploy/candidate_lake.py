@@ -7,7 +7,7 @@ so that the answers of two versions can be compared.
 import functools
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -125,9 +125,12 @@ LAYER_TABLES = ("dwd.orders", "dwd.customers", "dws.revenue", "ads.best_cities")
 
 
 class Installation:
-    """An installation whose files lie in `directory`, by its running server and a session of Spark's."""
+    """An installation whose files lie in `directory`, by its running server and a session of Spark's.
 
-    def __init__(self, uri: str, directory: Path, spark: SparkSession) -> None:
+    Without the session all but these can be used: `fill`, `go_on`, and the parts `sales` and `visits`.
+    """
+
+    def __init__(self, uri: str, directory: Path, spark: SparkSession | None) -> None:
         self.client = LakeClient(uri)
         self._uri = uri
         self._spark = spark
@@ -318,21 +321,22 @@ class Installation:
 
     # Everything is read.
 
-    def found(self) -> dict[str, Any]:
-        """All that the installation holds."""
-        return {
-            "hive": self._hive(),
-            "sales": self._sales(),
-            "events": self._events(),
-            "groups": [[each.name, each.position] for each in self._call("lake_event_groups")],
-            "clicks": [keyed(self.client.table("shop.clicks")), self._watermark()],
-            "jobs": plain(self._call("lake_list_jobs", ListJobsRequest(CLICKS_TABLE)).jobs),
-            "visits": self._visits(),
-            "keyed": {name: keyed(self.client.table(f"keyed.{name}")) for name in KEYED},
-            "layers": {name: keyed(self.client.table(name)) for name in LAYER_TABLES},
-            "captured": self._captured(),
-            "commands": {command: self._printed(command) for command in COMMANDS},
+    def found(self, parts: Collection[str] | None = None) -> dict[str, Any]:
+        """All that the installation holds, or some parts of it."""
+        reading: dict[str, Callable[[], Any]] = {
+            "hive": self._hive,
+            "sales": self._sales,
+            "events": self._events,
+            "groups": lambda: [[each.name, each.position] for each in self._call("lake_event_groups")],
+            "clicks": lambda: [keyed(self.client.table("shop.clicks")), self._watermark()],
+            "jobs": lambda: plain(self._call("lake_list_jobs", ListJobsRequest(CLICKS_TABLE)).jobs),
+            "visits": self._visits,
+            "keyed": lambda: {name: keyed(self.client.table(f"keyed.{name}")) for name in KEYED},
+            "layers": lambda: {name: keyed(self.client.table(name)) for name in LAYER_TABLES},
+            "captured": self._captured,
+            "commands": lambda: {command: self._printed(command) for command in COMMANDS},
         }
+        return {name: read() for name, read in reading.items() if parts is None or name in parts}
 
     def _hive(self) -> dict[str, Any]:
         """All that Hive's calls return of databases, tables, partitions, statistics, functions, roles and grants."""
@@ -397,7 +401,7 @@ class Installation:
         done = {
             "hive": self._write_hive(),
             "visits": self._write_visits(),
-            "keyed": {name: self._write_keyed(self.client.table(f"keyed.{name}")) for name in KEYED},
+            "keyed": {name: self.write_keyed(self.client.table(f"keyed.{name}")) for name in KEYED},
             "layers": self._write_layers(),
         }
         self._land("1.json", order("d", 2))
@@ -451,7 +455,8 @@ class Installation:
         return [*rows, self._visited(), len(list(visits.instants(actions=["savepoint"])))]
 
     @staticmethod
-    def _write_keyed(table: LakeTable) -> Any:
+    def write_keyed(table: LakeTable) -> Any:
+        """Writes to a keyed table and compacts it, and returns what comes of it."""
         before = table.position().position
         was = rows_at(table, before)
         for batch in NEXT:

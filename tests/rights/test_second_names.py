@@ -26,7 +26,7 @@ from tests.support.server import MetastoreServer
 
 load()
 
-SAMPLE = 80
+SAMPLE = 40
 """Calls of the ordinary run, under each authorizer."""
 
 PINNED = {
@@ -191,7 +191,7 @@ def test_places(swept: Sweep) -> None:
     compare(swept, cases, random.Random(1))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "method", ["create_table", "create_table_with_constraints", "add_partitions", "add_partitions_req"]
 )

@@ -193,7 +193,7 @@ def run(ports: Ports, mode: str) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=10,
+            max_examples=5,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

@@ -176,7 +176,7 @@ with LakeClient(sys.argv[1]) as client:
 def test_a_writer_that_is_killed_leaves_whole_updates(new_table: NewTable, metastore_server: MetastoreServer) -> None:
     lake = new_table(FAMILIES, COLUMNS)
     lake.upsert(rows(*({"id": id, "v": 0, "a": -1, "b": "-1"} for id in range(50))))
-    for number in range(3):
+    for number in range(2):
         command = [sys.executable, "-c", _WRITER, metastore_server.uri, lake.name]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None

@@ -57,8 +57,8 @@ def test_histories(new_table: NewTable, engine: str, kind: str) -> None:
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str) -> None:
     """The key is unique over all partitions."""
-    for seed in range(3):
-        run(new_table, engine, kind, seed, steps=12, key="id")
+    for seed in range(2):
+        run(new_table, engine, kind, seed, steps=10, key="id")
 
 
 FAMILIES = {"column-families": "left:a; right:b"}
@@ -68,8 +68,8 @@ FAMILIES = {"column-families": "left:a; right:b"}
 @pytest.mark.parametrize("producer", ["none", "lookup"])
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_histories_of_column_families(new_table: NewTable, engine: str, producer: str) -> None:
-    for seed in range(3):
-        run(new_table, engine, "copy-on-write", seed, steps=14, producer=producer, **FAMILIES)
+    for seed in range(2):
+        run(new_table, engine, "copy-on-write", seed, steps=12, producer=producer, **FAMILIES)
 
 
 @pytest.mark.long

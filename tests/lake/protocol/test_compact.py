@@ -121,7 +121,7 @@ def test_header(name: str, kind: int, sequence: int) -> None:
     assert compact.read_message_header(header) == (name, kind, sequence, len(header))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(trees(), st.binary(max_size=20))
 def test_end_is_found_byte_by_byte(tree: Tree, following: bytes) -> None:
     message = HEADER + encoded_tree(tree, TCompactProtocol)
@@ -133,7 +133,7 @@ def test_end_is_found_byte_by_byte(tree: Tree, following: bytes) -> None:
     assert CompactScanner(LIMITS).scan(message + following) == len(message)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(any_struct(), st.data())
 def test_damaged_messages_do_no_harm(value: Struct, data: st.DataObject) -> None:
     message = bytearray(HEADER + by_accelerator(value))

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.protocol.codec import splice
@@ -26,6 +26,7 @@ def _plain(value: Partition, location: str | None, descriptor: int | None) -> di
     return plain if descriptor is None else {**plain, "sd": {"location": location, "descriptor": descriptor}}
 
 
+@settings(max_examples=30)
 @given(_PARTITIONS, st.data())
 def test_what_is_unpacked_is_what_was_packed(values: list[Partition], data: st.DataObject) -> None:
     size = len(values)

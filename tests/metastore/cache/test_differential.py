@@ -396,7 +396,7 @@ def run(servers: Servers, *, everything: bool, examples: int, steps: int) -> dic
 
 
 def test_random_writes(servers: Servers) -> None:
-    answers = run(servers, everything=False, examples=3, steps=6)
+    answers = run(servers, everything=False, examples=2, steps=5)
     assert answers["memory"] > 0 and answers["redis"] > 0, f"the cache should have been of use: {answers}"
 
 

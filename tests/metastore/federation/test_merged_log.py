@@ -181,6 +181,7 @@ def test_names_are_mapped_everywhere_and_another_front_goes_on(
             ours.drop_database(each, True, True)
 
 
+@pytest.mark.long
 def test_a_file_with_other_names(tmp_path: Path, url: str, eu: LogStandIn) -> None:
     """Events get the names of the file in force; those that have none any more keep their numbers."""
 
@@ -228,7 +229,7 @@ def test_calls_don_t_fail_while_the_file_changes(tmp_path: Path, url: str, eu: L
         ("purged", "events 3 to 4 were removed there before the front read them"),
         pytest.param("all purged", "events 3 to 6 were removed there", marks=pytest.mark.long),
         pytest.param("restarted", "its numbers went back from 2 to 1", marks=pytest.mark.long),
-        ("replaced", "event 2 is another one than it was: its log was replaced"),
+        pytest.param(*("replaced", "event 2 is another one than it was: its log was replaced"), marks=pytest.mark.long),
     ],
 )
 def test_what_is_lost_is_said(tmp_path: Path, url: str, eu: LogStandIn, what: str, message: str) -> None:
@@ -371,6 +372,7 @@ def test_a_backend_that_hides_events_from_the_front(tmp_path: Path, url: str) ->
             assert told(after(client, begin + 1)) == [("CREATE_TABLE", "o_d", "t")]
 
 
+@pytest.mark.long
 def test_events_that_do_not_fit_into_one_answer(tmp_path: Path, eu: LogStandIn) -> None:
     """In a front with a Postgres of its own."""
     directory = tmp_path / "front"
@@ -403,6 +405,7 @@ def test_who_may_read(tmp_path: Path, url: str, eu: LogStandIn) -> None:
     assert {name for _, name, _ in eu.calls} >= {"set_ugi"}
 
 
+@pytest.mark.long
 def test_two_fronts_have_one_log(tmp_path: Path, url: str, eu: LogStandIn) -> None:
     """One of them follows; if it is killed the other one does, and no event comes twice or is missed."""
     backends = {"eu": f'uris = "{eu.uri}"\nprefix = "eu_"\nnumber = 1\n{FOLLOW}'}

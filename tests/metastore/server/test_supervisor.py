@@ -215,6 +215,7 @@ class TestWorkers:
         assert {child.pid for child in server.family()} >= {pid for _, pid in server.workers()}
         assert len(server.family()) == 3
 
+    @pytest.mark.long
     def test_one_that_exits_is_replaced(self, start: Any) -> None:
         server = start(database_url=NO_DATABASE, workers=1).ready()
         [(number, pid)] = server.workers()
@@ -233,6 +234,7 @@ class TestWorkers:
             until_reaped(pid)
         assert server.logged().count("killed by SIGKILL") == 3
 
+    @pytest.mark.long
     def test_the_log_says_which_process_speaks_and_when_it_ended(self, start: Any) -> None:
         server = start("fail", database_url=NO_DATABASE, workers=1)
         assert server.ends() == 1
@@ -264,6 +266,7 @@ class TestStart:
         assert second.ends() == 1
         assert second.logged() == f"Error: port {first.port} of 127.0.0.1 is in use by another program\n"
 
+    @pytest.mark.long
     def test_an_address_that_is_not_ours(self, start: Any) -> None:
         server = start(database_url=NO_DATABASE, host="192.0.2.1")
         assert server.ends() == 1
@@ -286,6 +289,7 @@ class TestStart:
         assert server.ends() == 1
         assert server.logged() == f"Error: can't use {tmp_path}/file/data as data directory: Not a directory\n"
 
+    @pytest.mark.long
     def test_a_migration_that_fails(self, start: Any) -> None:
         server = start(database_url="postgresql://nobody@127.0.0.1:1/refused")
         assert server.ends() == 1

@@ -55,7 +55,7 @@ def _instant(number: int) -> str:
     return f"2026010100000000{number}"
 
 
-SHORT = settings(max_examples=60, deadline=None)
+SHORT = settings(max_examples=25, deadline=None)
 LONG = settings(max_examples=share_of(7_000), deadline=None)
 
 History = tuple[KeyedTable, list[list[Record] | None]]

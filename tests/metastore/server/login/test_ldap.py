@@ -107,7 +107,7 @@ def test_wrong_password(passwords: Passwords, user: str, password: str) -> None:
     assert not isinstance(denied.value, Unavailable)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(user=st.text(st.characters(codec="utf-8"), max_size=20) | st.text('anN*()\\,=+ "{}', max_size=8))
 def test_names_are_never_part_of_a_filter_or_entry(passwords: Passwords, user: str) -> None:
     if user.casefold() == "ann":

@@ -245,7 +245,7 @@ def test_counts_add_up(table: StreamTable) -> None:
 numbers = itertools.count()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     states=st.lists(st.sampled_from(["absent", "open", "ready"]), min_size=8, max_size=8),
     watermark=st.none() | st.integers(0, 9 * HOUR),

@@ -287,7 +287,7 @@ def run(pair: tuple[Metastore, Metastore], count: int, first: int = 0) -> tuple[
 
 
 def test_some_histories(pair: tuple[Metastore, Metastore]) -> None:
-    done, refused = run(pair, 15)
+    done, refused = run(pair, 8)
     assert done > 3
     assert refused > 3
 

@@ -235,7 +235,7 @@ def run(pair: tuple[Metastore, Metastore], examples: int, steps: int, *, always_
 
 
 def test_a_few_histories(pair: tuple[Metastore, Metastore]) -> None:
-    run(pair, 12, 20, always_the_same=True)
+    run(pair, 6, 20, always_the_same=True)
 
 
 @pytest.mark.long
