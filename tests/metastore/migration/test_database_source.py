@@ -13,7 +13,7 @@ from bench.postgres import LoopbackPostgres
 from lake.protocol.connection.thrift_client import ThriftClient
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.metastore.migration.same_sources import assert_same
-from tests.support import command
+from tests.support import called
 from tests.support.reference import missing
 from tests.support.server import MetastoreServer
 
@@ -53,7 +53,7 @@ def ours(tmp_path: Path) -> Iterator[MetastoreServer]:
 
 
 def run(*arguments: str, code: int = 0) -> dict[str, Any]:
-    result = command.run("migrate", *arguments, "--json")
+    result = called.run("migrate", *arguments, "--json")
     assert result.returncode == code, result
     return json.loads(result.stdout)
 
@@ -79,7 +79,7 @@ def test_all_comes_over(url: str, hive: SmallHive, made: Catalog, ours: Metastor
 
 
 def test_what_is_no_hive_is_refused(postgres_url: str) -> None:
-    line = command.complaint("migrate", "plan", postgres_url)
+    line = called.complaint("migrate", "plan", postgres_url)
     assert "is not the database of a Hive metastore" in line and "password" not in line
-    line = command.complaint("migrate", "plan", "postgresql://me:s3cret@127.0.0.1:1/hive")
+    line = called.complaint("migrate", "plan", "postgresql://me:s3cret@127.0.0.1:1/hive")
     assert "can't be read" in line and "s3cret" not in line

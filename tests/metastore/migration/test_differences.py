@@ -24,7 +24,7 @@ from lake.protocol.hive import (
     PrivilegeGrantInfo,
 )
 from tests.metastore.migration.random_catalog import Catalog, Maker
-from tests.support import builders, command
+from tests.support import builders, called
 from tests.support.reference import HiveReference
 from tests.support.server import MetastoreServer
 
@@ -45,7 +45,7 @@ def made(hive: ThriftClient, tmp_path_factory: pytest.TempPathFactory) -> Catalo
 
 def run(what: str, hive: HiveReference, ours: MetastoreServer, *options: str, code: int = 0) -> dict[str, Any]:
     source = f"thrift://{hive.host}:{hive.port}"
-    result = command.run("migrate", what, source, "--uri", ours.uri, "--databases", "dif_*", "--json", *options)
+    result = called.run("migrate", what, source, "--uri", ours.uri, "--databases", "dif_*", "--json", *options)
     found: dict[str, Any] = json.loads(result.stdout)
     assert result.returncode == code, found
     return found

@@ -31,7 +31,7 @@ from metastore.migration.mapping import Renaming
 from tests.hive_client.conftest import HiveClient
 from tests.metastore.migration.following import run as within
 from tests.metastore.migration.random_catalog import Catalog, Maker
-from tests.support import builders, command
+from tests.support import builders, called
 from tests.support.reference import HiveReference
 from tests.support.server import MetastoreServer
 
@@ -57,7 +57,7 @@ def run(what: str, hive_uri: str, server: MetastoreServer | None, *options: str,
     arguments = ["migrate", what, hive_uri, "--databases", "mig_*", "--json", *options]
     if server is not None:
         arguments += ["--uri", server.uri]
-    result = command.run(*arguments)
+    result = called.run(*arguments)
     assert result.returncode == code, result
     return json.loads(result.stdout)
 
@@ -208,7 +208,7 @@ def test_other_names_and_places(hive_uri: str, made: Catalog, ours: MetastoreSer
     together = ("--rename", f"{made.databases[0]}={made.databases[1]}", "--databases", "mig_*")
     for what in ("import", "verify", "plan"):
         target = () if what == "plan" else ("--uri", ours.uri)
-        assert "would both become" in command.complaint("migrate", what, hive_uri, *together, *target)
+        assert "would both become" in called.complaint("migrate", what, hive_uri, *together, *target)
     with ThriftClient(ours.host, ours.port) as client:
         assert made.databases[0] not in client.get_all_databases()
         assert client.get_table("renamed", "t_0").sd.location.startswith("s3a://lake/x/old")
@@ -255,12 +255,12 @@ def wait_for_tables(server: MetastoreServer, count: int, process: "subprocess.Po
 
 
 def test_wrong_calls(hive_uri: str, hive_reference: HiveReference) -> None:
-    line = command.complaint("migrate", "plan", "oracle://x", code=2)
+    line = called.complaint("migrate", "plan", "oracle://x", code=2)
     assert "is no metastore that can be read" in line
-    line = command.complaint("migrate", "import", hive_uri, "--uri", hive_uri)
+    line = called.complaint("migrate", "import", hive_uri, "--uri", hive_uri)
     assert "is no lake metastore" in line
-    assert "no metastore answers" in command.complaint("migrate", "plan", "thrift://127.0.0.1:1")
-    line = command.complaint("migrate", "import", hive_uri, "--rename", "a=b", "--rename", "c=b", code=2)
+    assert "no metastore answers" in called.complaint("migrate", "plan", "thrift://127.0.0.1:1")
+    line = called.complaint("migrate", "import", hive_uri, "--rename", "a=b", "--rename", "c=b", code=2)
     assert "--rename" in line
 
 

@@ -34,7 +34,7 @@ from metastore.migration.switching.cutting_over import compare
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import Seen
 from tests.metastore.migration import following
-from tests.support import builders, command
+from tests.support import builders, called
 from tests.support.server import MetastoreServer
 
 
@@ -62,7 +62,7 @@ def new(pair: tuple[MetastoreServer, MetastoreServer]) -> Iterator[ThriftClient]
 
 
 def run(what: str, pair: tuple[MetastoreServer, MetastoreServer], *options: str, code: int = 0) -> dict[str, Any]:
-    result = command.run("migrate", what, pair[0].uri, "--uri", pair[1].uri, "--json", *options)
+    result = called.run("migrate", what, pair[0].uri, "--uri", pair[1].uri, "--json", *options)
     assert result.returncode == code, result
     return json.loads(result.stdout)
 
