@@ -9,7 +9,8 @@ from lake.capture.held_changes import HeldChanges
 from lake.capture.schema_changes.flow import Agreement, agreement, fills_of
 from lake.capture.schema_changes.history import History, begin_of, history_of
 from lake.capture.schema_changes.policy import Policy
-from lake.capture.typed_changes import POSITION, CapturedColumn, TypedChanges, quoted
+from lake.capture.typed_changes import POSITION, CapturedColumn, TypedChanges
+from lake.protocol.formats.spark_names import quoted
 from lake.tables.lake import LakeTable
 
 _RESERVED = {"op", *POSITION, "_row_key", "_change_type"}

@@ -14,10 +14,10 @@ from lake.capture.typed_changes import (
     is_before,
     json_type,
     lines,
-    quoted,
     sql_text,
     typed,
 )
+from lake.protocol.formats.spark_names import quoted
 from lake.tables.lake import LakeTable
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from lake.capture.schema_changes.flow import Fill
 from lake.capture.schema_changes.model import Position
 from lake.capture.schemas import mark_of
+from lake.protocol.formats.spark_names import quoted
 from lake.tables.lake import LakeTable
 
 POSITION = ("epoch", "commit_lsn", "ordinal")
@@ -373,11 +374,6 @@ def _unknown(table: str, column: str) -> str:
         " source send the row again, by an update that changes the value or by another snapshot; REPLICA IDENTITY FULL"
         " of a table in Postgres prevents this"
     )
-
-
-def quoted(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"
 
 
 def sql_text(value: str) -> str:

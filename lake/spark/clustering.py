@@ -11,11 +11,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from lake.client.lake_types import DataFile
+from lake.protocol.formats.spark_names import quoted
 from lake.spark.hadoop_files import HadoopFiles
 from lake.spark.row_order import FILE, KEY, PLACE, along
 from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.store_assignment import as_stored
-from lake.spark.table_schema import LakeColumns, columns_of, quoted, stored_columns
+from lake.spark.table_schema import LakeColumns, columns_of, stored_columns
 from lake.tables.clustering_runs import Job, Rewriting
 from lake.tables.keyed.files import link_files, remove_files
 from lake.tables.lake import Writing

@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DateType, StructField, StructType, TimestampNTZType, TimestampType
 
 from lake.client.lake_types import EVERYWHERE, AsOf, Completion, DataFile, Schema, StreamBatch
+from lake.protocol.formats.spark_names import quoted
 from lake.protocol.formats.write_defaults import event_time_of, source_of
 from lake.protocol.lake import TableReference
 from lake.spark import hudi_tables
@@ -26,7 +27,7 @@ from lake.spark.hadoop_files import HadoopFiles
 from lake.spark.jvm_writer import check_session, write_files
 from lake.spark.session_client import lake_table
 from lake.spark.store_assignment import assigned
-from lake.spark.table_schema import LakeColumns, columns_of, is_hudi, quoted, stored_columns, widened
+from lake.spark.table_schema import LakeColumns, columns_of, is_hudi, stored_columns, widened
 from lake.spark.written import Written, refresh_listings
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.lake import LakeTable

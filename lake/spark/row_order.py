@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from lake.spark.table_schema import quoted
+from lake.protocol.formats.spark_names import quoted
 
 PLACE = "_metastore_place"
 """The column with the number of a row's partition."""

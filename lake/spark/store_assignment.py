@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType, StructType
 
-from lake.spark.table_schema import quoted
+from lake.protocol.formats.spark_names import quoted
 from lake.tables.keyed.errors import UnfitRows
 
 _STRICT = {

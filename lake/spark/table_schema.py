@@ -13,6 +13,7 @@ from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 from lake.client.lake_types import Column, Schema
 from lake.protocol.errors import UserError
 from lake.protocol.formats.column_ids import COLUMN_IDS
+from lake.protocol.formats.spark_names import quoted
 from lake.protocol.formats.spark_schema import PROVIDER, SCHEMA, beside_columns, joined
 
 _FIELD_ID = "parquet.field.id"
@@ -113,11 +114,6 @@ def stored_columns(schema: Schema, data: StructType) -> list[Expression]:
     known = schema.column_ids()
     ids = known.changed([*dict.fromkeys([*known.now(), *(each.name.lower() for each in data)])], {}, 0).now()
     return [sf.col(quoted(each.name)).alias(each.name, metadata={_FIELD_ID: ids[each.name.lower()]}) for each in data]
-
-
-def quoted(name: str) -> str:
-    """The name of a column as Spark's expressions have it, whatever is in it."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def _parsed(spark: SparkSession, columns: list[Column]) -> StructType:

@@ -23,6 +23,7 @@ from lake.layers.definitions.model import READINESS, REFRESH_POLICY, Project, Re
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
 from lake.protocol.formats.keyed_table import BUCKET, MERGE_ENGINE, PRIMARY_KEY, SEQUENCE_FIELD, column_names
+from lake.protocol.formats.spark_names import quoted
 
 _OURS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD})
 """Properties that a layer's table can't have: its rows are those of the query."""
@@ -244,7 +245,7 @@ def _request(
         "database": database,
         "tables": {
             name: {
-                "columns": ", ".join(f"`{column.replace('`', '``')}` {kind}" for column, kind in types.items()),
+                "columns": ", ".join(f"{quoted(column)} {kind}" for column, kind in types.items()),
                 "hidden": sorted(types.keys() - {*table.columns}),
             }
             for name, (table, types) in read.items()

@@ -8,8 +8,9 @@ from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
 from lake.client.lake_types import Schema
 from lake.protocol.formats.keyed_table import DELETED, ChangelogProducer, KeyedTable
+from lake.protocol.formats.spark_names import quoted
 from lake.spark.store_assignment import assigned
-from lake.spark.table_schema import columns_of, quoted
+from lake.spark.table_schema import columns_of
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.keyed_tables import layout_of

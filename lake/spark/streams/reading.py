@@ -14,10 +14,11 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from lake.client.lake_types import AsOf, Schema, from_millis, to_millis
+from lake.protocol.formats.spark_names import quoted
 from lake.spark.configuration import CATALOG
 from lake.spark.jar import CATALOG_CLASS
 from lake.spark.session_client import lake_table, metastore_uri
-from lake.spark.table_schema import check_parquet, is_hudi, quoted
+from lake.spark.table_schema import check_parquet, is_hudi
 from lake.tables.keyed_tables import NotKeyed
 from lake.tables.lake import LakeTable
 

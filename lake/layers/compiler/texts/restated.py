@@ -13,6 +13,7 @@ from typing import Any
 
 from lake.layers.compiler.texts.written import Written, views_in
 from lake.layers.errors import BadQuery
+from lake.protocol.formats.spark_names import quoted
 
 MOST_PARTS = 8
 """Queries that a table may consist of: each is computed with every refresh."""
@@ -101,7 +102,7 @@ class Restated:
         """The queries of the parts, each for its own rows. Raises BadQuery."""
         found, low = list[Written](), None
         for each in self.parts:
-            column = _quoted(self.column)
+            column = quoted(self.column)
             conditions = [] if low is None else [f"{column} >= {literal(self.type, low)}"]
             if each.until is not None:
                 below = f"{column} < {literal(self.type, each.until)}"
@@ -157,9 +158,5 @@ def _with(part: Part) -> str:
     another part calls so is nothing to it."""
     views = {name: Written.parsed(text) for name, text in part.views.items()}
     order = TopologicalSorter({name: sorted(views_in(view, views)) for name, view in sorted(views.items())})
-    listed = [f"{_quoted(name)} AS (\n{views[name].text}\n)" for name in order.static_order()]
+    listed = [f"{quoted(name)} AS (\n{views[name].text}\n)" for name in order.static_order()]
     return f"WITH {', '.join(listed)} " if listed else ""
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
