@@ -4,22 +4,17 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from bench.figures import Report, readable
+from bench.layers_of_queries import runner_of
 from bench.options import Options
 from bench.progress import noted, say
 from bench.spark_server import MEMORY, spark_on_server
-from lake.layers.compiler.graph import graph_of
-from lake.layers.definitions.model import Definitions, Project, View
-from lake.layers.errors import Place
-from lake.layers.runner.runner import RefreshResult, Runner
-from lake.layers.runner.spark_engine import SparkEngine
+from lake.layers.runner.runner import RefreshResult
 from lake.protocol.errors import UserError
 from lake.spark import read, write
-from lake.spark.session_client import lake_table
 
 CHAINS, QUICK_CHAINS = 20, 2
 ROWS, QUICK_ROWS = 200_000, 20_000
@@ -178,11 +173,7 @@ class _Chain:
         self._queries = {
             f"{name}_{number}": query.format(before=f"{name}_{number - 1}") for number, (_, query) in enumerate(queries)
         }
-        views = [View(layer, query, Place(Path(__file__), 1)) for layer, query in self._queries.items()]
-        project = Project(Path(), name, "bench", {}, Definitions(views))
-        self.runner = Runner(
-            graph_of(project), lambda table: lake_table(spark, table, None), lambda: SparkEngine(spark, {})
-        )
+        self.runner = runner_of(spark, name, "bench", self._queries)
 
     def refresh(self) -> float:
         """Refreshes the layers; seconds."""

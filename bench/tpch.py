@@ -17,14 +17,11 @@ import duckdb
 from pyspark.sql import SparkSession
 
 from bench.figures import Report, readable
+from bench.layers_of_queries import runner_of
 from bench.options import Options
 from bench.progress import noted, say
 from bench.spark_server import MEMORY, spark_on_server
-from lake.layers.compiler.graph import graph_of
-from lake.layers.definitions.model import Definitions, Project, View
-from lake.layers.errors import Place
-from lake.layers.runner.runner import RefreshResult, Runner
-from lake.layers.runner.spark_engine import SparkEngine
+from lake.layers.runner.runner import RefreshResult
 from lake.protocol.errors import UserError
 from lake.spark import read, write
 from lake.spark.session_client import lake_table
@@ -244,11 +241,7 @@ class _Layers:
     def __init__(self, spark: SparkSession, name: str, texts: Mapping[str, str]) -> None:
         self._spark = spark
         self.name = name
-        views = [View(f"{name}_{layer}", text, Place(Path(__file__), 1)) for layer, text in texts.items()]
-        project = Project(Path(), name, "tpch", {}, Definitions(views))
-        self.runner = Runner(
-            graph_of(project), lambda table: lake_table(spark, table, None), lambda: SparkEngine(spark, {})
-        )
+        self.runner = runner_of(spark, name, "tpch", {f"{name}_{layer}": text for layer, text in texts.items()})
 
     def refresh(self, *, whole: bool = False) -> tuple[float, RefreshResult]:
         began = time.monotonic()
