@@ -5,8 +5,6 @@ A commit compares and sets. The backend's own check of the expected metadata fil
 and looks again under it. A file that isn't known to be unused stays: an outcome that isn't known is said to be so.
 """
 
-import re
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +21,6 @@ from lake.protocol.hive import (
     AlterDatabaseRequest,
     AlterTableRequest,
     AlterTableResponse,
-    CheckLockRequest,
     CreateDatabaseRequest,
     Database,
     DropDatabaseRequest,
@@ -33,11 +30,7 @@ from lake.protocol.hive import (
     GetTablesRequest,
     HeartbeatRequest,
     InvalidOperationException,
-    LockComponent,
-    LockLevel,
-    LockRequest,
     LockState,
-    LockType,
     MetaException,
     NoSuchObjectException,
     Table,
@@ -52,6 +45,7 @@ from metastore.federation.front import Request, value_of
 from metastore.federation.kinds import value_of_call
 from metastore.federation.names import DEFAULT_CATALOG
 from metastore.federation.routing import Refused, check_writable
+from metastore.federation.table_locks import lock_request, waited_for
 from metastore.federation.translation import asked as what_is_asked
 from metastore.federation.translation import parsed
 
@@ -69,7 +63,6 @@ _TYPE, _TABLE, _VIEW = "table_type", "ICEBERG", "ICEBERG-VIEW"
 _MODIFIED = "The table has been modified."
 _AT_ONCE = 500  # tables
 _LOOKS = (0.05, 0.1, 0.2)  # seconds between looks at a lock that others hold; who commits tries again for longer
-_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._@-]")
 _HEARTBEAT_SECONDS = 60.0  # Hive forgets a lock after 300 s without one
 _LOCKED_SECONDS = 120.0  # after so long under a lock nothing is begun any more
 
@@ -338,14 +331,6 @@ def _unlock(request: Request, backend: str, number: int) -> None:
         log.warning("a lock stays until its backend forgets it", backend=backend, lock=number, reason=str(error))
 
 
-def lock_request(database: str, table: str | None, user: str, agent: str) -> LockRequest:
-    """What HiveCatalog asks for before it commits a table."""
-    component = LockComponent(LockType.EXCLUSIVE, LockLevel.TABLE, database, table)
-    # Hive puts these texts into its SQL as they are.
-    user, host = (_NOT_PLAIN.sub("_", each) for each in (user, socket.gethostname()))
-    return LockRequest([component], user=user, hostname=host, agentInfo=agent)
-
-
 @contextmanager
 def _locked(request: Request, backend: str, named: Table) -> Iterator[_Lock]:
     """Holds the lock that HiveCatalog's writers take, too. Raises TablesNotCommitted if others hold it."""
@@ -357,15 +342,12 @@ def _locked(request: Request, backend: str, named: Table) -> Iterator[_Lock]:
         answer = request.ask(backend, "lock", wanted, resend=False)
     except (MetaException, TApplicationException) as error:
         raise TablesNotCommitted(f"backend {backend} gives no lock on the table: {error.message}", "busy", 0) from None
-    looks = iter(_LOOKS)
     try:
-        while answer.state == LockState.WAITING and (seconds := next(looks, None)) is not None:
-            time.sleep(seconds)
-            answer = request.ask(backend, "check_lock", CheckLockRequest(lockid=answer.lockid), resend=False)
+        state = waited_for(answer, lambda asked: request.ask(backend, "check_lock", asked, resend=False), _LOOKS)
     except BaseException:
         _unlock(request, backend, answer.lockid)
         raise
-    if answer.state != LockState.ACQUIRED:
+    if state != LockState.ACQUIRED:
         _unlock(request, backend, answer.lockid)
         raise TablesNotCommitted(f"{named.dbName}.{named.tableName} is locked by somebody else", "locked", 0)
     lock = _Lock(request, backend, answer.lockid)

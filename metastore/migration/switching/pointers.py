@@ -16,7 +16,6 @@ from thrift.Thrift import TApplicationException
 
 from lake.protocol.errors import UserError
 from lake.protocol.hive import (
-    CheckLockRequest,
     EnvironmentContext,
     LockState,
     MetaException,
@@ -24,7 +23,8 @@ from lake.protocol.hive import (
     UnlockRequest,
 )
 from lake.protocol.struct import ExceptionStruct
-from metastore.federation.iceberg import NO_COMPARISON, lock_request
+from metastore.federation.iceberg import NO_COMPARISON
+from metastore.federation.table_locks import lock_request, waited_for
 from metastore.iceberg.hive_parameters import METADATA, TABLE, VIEW, is_iceberg
 from metastore.migration.importing import MOVED_FROM, batches
 from metastore.migration.objects import DatabaseKey, TableKey
@@ -130,13 +130,17 @@ class Pointers:
             yield
             return
         try:
-            deadline = time.monotonic() + LOCK_SECONDS
-            while answer.state == LockState.WAITING:
-                if time.monotonic() > deadline:
-                    raise Committed(f"{key} is locked there for longer than {LOCK_SECONDS:g} s: see who commits it")
-                time.sleep(0.1)
-                answer = self._old.call("check_lock", CheckLockRequest(lockid=answer.lockid))
+            state = waited_for(answer, lambda asked: self._old.call("check_lock", asked), _looks())
+            if state == LockState.WAITING:
+                raise Committed(f"{key} is locked there for longer than {LOCK_SECONDS:g} s: see who commits it")
             yield
         finally:
             with suppress(ExceptionStruct, TApplicationException):
                 self._old.call("unlock", UnlockRequest(answer.lockid))
+
+
+def _looks() -> Iterator[float]:
+    """Seconds between looks at a lock."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while time.monotonic() <= deadline:
+        yield 0.1
