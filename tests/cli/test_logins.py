@@ -17,8 +17,8 @@ from lake.tables.lake import LakeClient
 from metastore.server.credentials import password_file
 from metastore.settings import SettingsError, load
 from tests.support import builders
+from tests.support.called import complaint, output, run
 from tests.support.certificates import Authority
-from tests.support.command import complaint, output, run
 from tests.support.server import MetastoreServer, ServerDidNotStart
 
 

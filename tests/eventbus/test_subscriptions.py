@@ -31,7 +31,7 @@ from lake.protocol.hive import (
 from lake.protocol.lake import CommitPartitionsRequest, EventsGone, ReadEventsRequest, TableReference
 from lake.subscriptions import EventType, SourceUnavailable, Subscription, subscribe, thrift_calls, thrift_group
 from tests.support import builders
-from tests.support.command import complaint, output
+from tests.support.called import complaint, output
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 

@@ -19,7 +19,7 @@ from lake.capture.mysql.source import MysqlSource
 from lake.tables.lake import LakeClient
 from tests.lake.capture.mysql.conftest import Source
 from tests.support import mariadb
-from tests.support.command import output
+from tests.support.called import output
 from tests.support.server import MetastoreServer
 
 

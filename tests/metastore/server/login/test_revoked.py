@@ -13,7 +13,7 @@ from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import MetaException
 from lake.protocol.lake import CancelTokensRequest, ListTokensRequest
 from metastore.server.credentials import password_file
-from tests.support.command import complaint, output
+from tests.support.called import complaint, output
 from tests.support.expect import refused
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
