@@ -174,7 +174,9 @@ class TestServe:
         assert "from_the_future" in line and "upgrade the server" in line
 
     def test_a_database_of_ones_own(self, tmp_path: Path, upgraded_url: str) -> None:
-        with MetastoreServer(tmp_path / "data", "--database-url", upgraded_url) as server:
+        begun_by_users = MetastoreServer(tmp_path / "data", "--database-url", upgraded_url)
+        begun_by_users.is_copy = False
+        with begun_by_users as server:
             assert json.loads(output("status", "--json", "--uri", server.uri))["schema"] == migrations.head()
             assert not (tmp_path / "data" / "postgres").exists()
             assert server.stop() == 0

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
+from lake.cli import main
+from tests.support.forked import Forked, can_begin_so
 from tests.support.postgres import copy_data_directory
 
 READY = "metastore ready "
@@ -21,6 +23,10 @@ SERVER = "METASTORE_TEST_SERVER"
 
 class ServerDidNotStart(Exception):
     """The process ended, or reported nothing for too long, before it was ready."""
+
+
+def _command(arguments: list[str]) -> None:
+    main(arguments, prog_name="metastore")
 
 
 class MetastoreServer:
@@ -33,6 +39,8 @@ class MetastoreServer:
     command = "serve"
     from_template = True
     """Whether a new server begins with a copy of a database that has the schema."""
+    is_copy = True
+    """Whether its process begins as a copy of one that has its modules, and not as users start it."""
 
     def __init__(self, data_dir: Path, *options: str, environment: dict[str, str] | None = None, port: int = 0) -> None:
         self.data_dir = data_dir
@@ -41,7 +49,7 @@ class MetastoreServer:
         self.host, self.port = "127.0.0.1", port
         self._options = options
         self._environment = environment or {}
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | Forked | None = None
 
     @classmethod
     def on_database(cls, url: str, directory: Path, *options: str) -> Self:
@@ -66,22 +74,7 @@ class MetastoreServer:
         """
         if self.from_template and self._embeds_postgres() and not self.data_dir.exists():
             copy_data_directory(self.data_dir)
-        command = [
-            *([os.environ[SERVER], "-P"] if SERVER in os.environ else [sys.executable]),  # -P: not this tree's code
-            *("-m", "lake.cli", self.command),
-            *("--host", self.host, "--port", str(self.port), "--data-dir", str(self.data_dir)),
-            *self._options,
-        ]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, **self._environment},
-                start_new_session=True,
-            )
+        self._process = self._begun()
         lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._read_output, args=(self._process, lines), daemon=True).start()
         while True:
@@ -98,12 +91,32 @@ class MetastoreServer:
                 self.host, self.port = address.hostname or self.host, address.port or self.port
                 return self
 
+    def _begun(self) -> "subprocess.Popen[str] | Forked":
+        arguments = [
+            *(self.command, "--host", self.host, "--port", str(self.port), "--data-dir", str(self.data_dir)),
+            *self._options,
+        ]
+        environment = {**os.environ, **self._environment}
+        if self.is_copy and SERVER not in os.environ and can_begin_so(environment):
+            return Forked(_command, arguments, environment=environment, log=self.log)
+        python = [os.environ[SERVER], "-P"] if SERVER in os.environ else [sys.executable]  # -P: not this tree's code
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [*python, "-m", "lake.cli", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=environment,
+                start_new_session=True,
+            )
+
     def _embeds_postgres(self) -> bool:
         """Whether nothing names another database."""
         named = "--database-url" in self._options or "--config" in self._options
         return not named and "METASTORE_DATABASE_URL" not in self._environment
 
-    def _read_output(self, process: "subprocess.Popen[str]", lines: "queue.SimpleQueue[str | None]") -> None:
+    def _read_output(self, process: "subprocess.Popen[str] | Forked", lines: "queue.SimpleQueue[str | None]") -> None:
         assert process.stdout is not None
         for line in process.stdout:
             self.output.append(line)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import select
 import signal
 import socket
@@ -22,7 +23,22 @@ from lake.protocol.codec import binary
 from lake.protocol.connection.login import Login
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.services import METHODS
+from tests.support.forked import Forked, can_begin_so
 from tests.support.waiting import wait_until
+
+
+def _stand_in(settings: str) -> None:
+    from tests.metastore.server import stand_in_metastore
+
+    stand_in_metastore.main(settings)
+
+
+def _process(settings: str, environment: dict[str, str], log: Path) -> "subprocess.Popen[str] | Forked":
+    if can_begin_so(environment):
+        return Forked(_stand_in, settings, environment=environment, log=log)
+    command = [sys.executable, "-m", "tests.metastore.server.stand_in_metastore", settings]
+    with log.open("ab") as file:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True, env=environment)
 
 
 class StandIn:
@@ -31,14 +47,8 @@ class StandIn:
     def __init__(self, directory: Path, environment: dict[str, str] | None = None, **settings: Any) -> None:
         self.log = directory.with_name(directory.name + ".log")
         values = {"port": 0, "data_dir": str(directory), "workers": 1, "threads": 4, "log_format": "json"}
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.metastore.server.stand_in_metastore", json.dumps(values | settings)],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=environment,
-            )
+        self.log.write_bytes(b"")
+        self._process = _process(json.dumps(values | settings), environment or dict(os.environ), self.log)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("metastore ready thrift://127.0.0.1:"), (line, self.log.read_text())

@@ -194,7 +194,11 @@ def run(
     return 0
 
 
-if __name__ == "__main__":
-    settings = Settings(database_url="postgresql://nobody@127.0.0.1:1/none", **json.loads(sys.argv[1]))
+def main(given: str) -> None:
+    settings = Settings(database_url="postgresql://nobody@127.0.0.1:1/none", **json.loads(given))
     logging.configure(settings.log_level, settings.log_format)
     sys.exit(Supervisor(settings, worker=run, migrate=lambda url: None).run())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
