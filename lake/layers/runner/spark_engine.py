@@ -19,11 +19,12 @@ from lake.layers.definitions.model import Sink
 from lake.layers.errors import BadQuery, first_line
 from lake.layers.runner.engine import Changed, SourceChange
 from lake.layers.runner.pruning import Within
+from lake.protocol.formats.spark_names import quoted
 from lake.spark.keyed.commits import KeyedWrite
 from lake.spark.keyed.extension import snapshot_rows
 from lake.spark.lake_reading import ADDED, CHANGE, REMOVED, read
 from lake.spark.session_client import check_extension, extension_class
-from lake.spark.table_schema import columns_of, quoted
+from lake.spark.table_schema import columns_of
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 from lake.tables.keyed_writes import Action
 from lake.tables.lake import LakeTable
