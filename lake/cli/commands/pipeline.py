@@ -304,7 +304,7 @@ def apply(
         reverted = [each.layer for each in found if Other.REVERTED in each.changes]
         try:
             if beside:
-                result = apply_beside(runner, found, reverted=reverted)
+                result = apply_beside(runner, found)
             else:
                 result = runner.refresh([each.layer for each in found if each.asks], reverted=reverted)
         except LayersFailed as error:  # all else is done

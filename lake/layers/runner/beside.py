@@ -13,7 +13,7 @@ from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.runner.claims import claimed
 from lake.layers.runner.layer_tables import PROJECT
-from lake.layers.runner.planning import Computes, LayerPlan
+from lake.layers.runner.planning import Computes, LayerPlan, Other
 from lake.layers.runner.records import latest_refresh
 from lake.layers.runner.runner import RefreshResult, Runner
 from lake.protocol.errors import UserError
@@ -36,20 +36,23 @@ class CannotComputeBeside(UserError):
     """Changed definitions can't be computed beside their tables. Nothing was written."""
 
 
-def apply_beside(runner: Runner, plan: Sequence[LayerPlan], *, reverted: Collection[str] = ()) -> RefreshResult:
+def apply_beside(runner: Runner, plan: Sequence[LayerPlan]) -> RefreshResult:
     """Refreshes a project by the definitions of a plan. All that its changes compute is computed beside the tables.
 
-    `reverted`: as of `Runner.refresh`. Raises what that does, and CannotComputeBeside.
+    Raises what `Runner.refresh` does, and CannotComputeBeside.
     """
     names = [each.layer for each in plan if each.computes is not Computes.NOTHING]
     if names:
-        changed = [each.layer for each in plan if each.changes and each.layer in names]
-        result = _Beside(runner, names).apply(changed, [each.layer for each in plan if each.asks], reverted)
+        result = _Beside(runner, names).apply(plan)
     else:
-        result = runner.refresh(reverted=reverted)
+        result = runner.refresh(reverted=_reverted(plan))
     for each in runner.graph.nodes:
         _clear(runner, each)
     return result
+
+
+def _reverted(plan: Sequence[LayerPlan]) -> list[str]:
+    return [each.layer for each in plan if Other.REVERTED in each.changes]
 
 
 class _Beside:
@@ -64,8 +67,10 @@ class _Beside:
             if node.restates:
                 raise CannotComputeBeside("--from computes a part of the rows, and does so in one refresh")
 
-    def apply(self, changed: Sequence[str], asks: Sequence[str], reverted: Collection[str]) -> RefreshResult:
+    def apply(self, plan: Sequence[LayerPlan]) -> RefreshResult:
         runner, project = self._runner, self._runner.graph.project
+        changed = [each.layer for each in plan if each.changes and each.layer in self._names]
+        asks = [each.layer for each in plan if each.asks]
         claims = {name: lake for name in changed if (lake := _found(runner.table(name))) is not None}
         with claimed([*claims.values()], project.name, runner.heartbeat_seconds):
             runner.claims = frozenset(claims)
@@ -75,7 +80,7 @@ class _Beside:
                 runner.pause("beside")
                 runner.progress("cutting over")
                 beside = {name: self._table(name) for name in self._names}
-                result = runner.refresh(asks, reverted=reverted, beside=beside)
+                result = runner.refresh(asks, reverted=_reverted(plan), beside=beside)
             finally:
                 runner.claims = frozenset()
         runner.pause("cut over")

@@ -11,10 +11,14 @@ from lake.layers.runner.claims import DefinedElsewhere
 from lake.layers.runner.planning import plan_of
 from lake.layers.runner.records import state_of
 from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.undo.revert import apply_revert, plan_revert
 from lake.tables.keyed.changes import CHANGE_TYPE
-from tests.lake.layers.shop import Shop, how
+from tests.lake.client.test_readiness import commit
+from tests.lake.layers.shop import Shop, how, rows_of
 from tests.lake.layers.test_applied_definitions import at
 from tests.lake.layers.test_changed_definitions import ABOVE, CHAIN, MEANINGS, Order, filled
+from tests.lake.layers.test_readiness import EVENTS, ready, source
+from tests.lake.layers.test_reverted_definitions import rows_by
 from tests.support.long_runs import share_of
 
 LAYERS = ("big", "towns", "sums")
@@ -142,6 +146,47 @@ def test_a_table_that_cannot_be_computed_leaves_all_as_they_were(shop: Shop) -> 
     with pytest.raises(Exception, match="rows don't meet e"):
         applied(runner)
     assert shop.rows("big") == before
+
+
+@pytest.mark.long
+def test_what_was_computed_beside_is_taken_back(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(CHAIN.format(5)).refresh()
+    shop.order((5, 1, 6, "d3"))
+    applied(shop.runner(CHAIN.format(8)))
+    shop.order((1, 1, 9, "d1"), (8, 2, 7, "d3"))
+    runner = shop.runner(CHAIN.format(8))
+    runner.refresh()
+    revert = plan_revert(runner)
+    assert {each.layer for each in revert.restored} == {f"{shop.database}.big", f"{shop.database}.sums"}
+    apply_revert(runner, revert)
+    rows_by(shop, 5)
+    applied(shop.runner(CHAIN.format(7)))
+    rows_by(shop, 7)
+
+
+def test_partitions_turn_ready_as_with_any_refresh(shop: Shop) -> None:
+    events = source(shop, "events")
+    events.upsert(rows_of([(1, 5, "d1"), (2, -6, "d2"), (3, 1, "d3")], EVENTS))
+    commit(events, "dt=d1", "dt=d2")
+    text = (
+        "CREATE MATERIALIZED VIEW good (CONSTRAINT positive EXPECT (n > 0) ON VIOLATION HOLD PARTITION)"
+        " PARTITIONED BY (dt) AS SELECT id, {} AS n, dt FROM events;"
+        " CREATE MATERIALIZED VIEW top PARTITIONED BY (dt) TBLPROPERTIES ('readiness' = 'sources') AS"
+        " SELECT id, n * 2 AS n, dt FROM good"
+    )
+    shop.runner(text.format("n + 0")).refresh()
+    assert (ready(shop, "good"), ready(shop, "top")) == (["dt=d1"], ["dt=d1"])
+    runner = shop.runner(text.format("n + 10"))
+    meanwhile = []
+    runner.pause = at("beside", lambda: meanwhile.append(ready(shop, "top")))
+    applied(runner)
+    assert meanwhile == [["dt=d1"]]
+    assert (ready(shop, "good"), ready(shop, "top")) == (["dt=d1", "dt=d2"], ["dt=d1", "dt=d2"])
+    assert shop.rows("top") == [(1, 30, "d1"), (2, 8, "d2")]
+    applied(shop.runner(text.format("n - 2")))
+    assert (ready(shop, "good"), ready(shop, "top")) == (["dt=d1"], ["dt=d1"]), "d2 doesn't meet it any more"
+    assert shop.rows("good") == [(1, 3, "d1")]
 
 
 def test_what_is_refused(shop: Shop) -> None:
