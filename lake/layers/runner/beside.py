@@ -15,7 +15,7 @@ from lake.layers.runner.claims import claimed
 from lake.layers.runner.layer_tables import PROJECT
 from lake.layers.runner.planning import Computes, LayerPlan, Other
 from lake.layers.runner.records import latest_refresh
-from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.runner.runner import LayersFailed, RefreshFailed, RefreshResult, Runner
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
@@ -23,7 +23,7 @@ from lake.tables.lake import LakeTable
 SUFFIX = "__beside"
 """How the names of tables beside layers end."""
 
-BESIDE = "pipeline.beside"
+_MARK = "pipeline.beside"
 """A property of tables beside layers: of which table they are, by its id or `new`, and a digest of the definition."""
 
 _SHORT_SECONDS = 30.0
@@ -109,20 +109,23 @@ class _Beside:
             _drop(lake)
         # Sinks get the rows of the layer's own table.
         return dataclasses.replace(
-            made.node, properties={**made.node.properties, BESIDE: mark}, sink=None, is_fixed=True
+            made.node, properties={**made.node.properties, _MARK: mark}, sink=None, is_fixed=True
         )
 
     def _compute(self, runner: Runner, nodes: Sequence[Node]) -> None:
         """Computes the tables beside the layers, and brings them up to date."""
         runner.progress, runner.pause = self._runner.progress, self._runner.pause
-        for number, node in enumerate(nodes, 1):
-            runner.progress(f"computing {node.name} beside its table, {number} of {len(nodes)}")
-            runner.refresh(only=[node.name])
-        for _ in range(_MOST_ROUNDS):
-            began = time.monotonic()
-            runner.refresh()
-            if time.monotonic() - began <= _SHORT_SECONDS:
-                break
+        try:
+            for number, node in enumerate(nodes, 1):
+                runner.progress(f"computing {node.name} beside its table, {number} of {len(nodes)}")
+                runner.refresh(only=[node.name])
+            for _ in range(_MOST_ROUNDS):
+                began = time.monotonic()
+                runner.refresh()
+                if time.monotonic() - began <= _SHORT_SECONDS:
+                    break
+        except LayersFailed as error:
+            raise RefreshFailed(f"{error}. Nothing is cut over") from error
 
 
 def _found(lake: LakeTable) -> LakeTable | None:
@@ -136,7 +139,7 @@ def _found(lake: LakeTable) -> LakeTable | None:
 def _mark(lake: LakeTable, runner: Runner) -> str | None:
     """Of which table and definition a table is that is beside a layer; None for one that isn't."""
     properties = lake.schema().properties
-    return properties.get(BESIDE) if properties.get(PROJECT) == runner.graph.project.name else None
+    return properties.get(_MARK) if properties.get(PROJECT) == runner.graph.project.name else None
 
 
 def _clear(runner: Runner, node: Node) -> None:

@@ -10,7 +10,7 @@ from lake.layers.runner.beside import SUFFIX, CannotComputeBeside, apply_beside
 from lake.layers.runner.claims import DefinedElsewhere
 from lake.layers.runner.planning import plan_of
 from lake.layers.runner.records import state_of
-from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.runner.runner import RefreshFailed, RefreshResult, Runner
 from lake.layers.undo.revert import apply_revert, plan_revert
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.client.test_readiness import commit
@@ -146,6 +146,25 @@ def test_a_table_that_cannot_be_computed_leaves_all_as_they_were(shop: Shop) -> 
     with pytest.raises(Exception, match="rows don't meet e"):
         applied(runner)
     assert shop.rows("big") == before
+
+
+def test_rows_that_cannot_be_computed_leave_all_as_they_were(shop: Shop) -> None:
+    text = "CREATE MATERIALIZED VIEW big AS SELECT id, dt, {} AS n FROM orders"
+    others = ";\nCREATE MATERIALIZED VIEW towns AS SELECT city, count(*) AS n FROM customers GROUP BY city"
+    shop.know((1, "Oslo"))
+    shop.order((1, 1, 5, "7"))
+    shop.runner(text.format("amount") + others).refresh()
+    before, other = shop.rows("big"), text.format("CAST(dt AS BIGINT)") + others.replace("count(*)", "count(*) + 1")
+    runner = shop.runner(other)
+    runner.pause = at("beside", lambda: shop.order((2, 1, 5, "d1")))
+    with pytest.raises(RefreshFailed, match=r"big can't be computed, and so nothing is cut over: .*d1"):
+        applied(runner)
+    with pytest.raises(RefreshFailed, match=r"big failed: .*d1.* Nothing is cut over"):
+        applied(shop.runner(other))
+    assert (shop.rows("big"), shop.rows("towns")) == (before, [("Oslo", 1)])
+    shop.unorder((2, "d1"))
+    applied(shop.runner(other))
+    assert (shop.rows("big"), shop.rows("towns")) == ([(1, "7", 7)], [("Oslo", 2)])
 
 
 @pytest.mark.long
