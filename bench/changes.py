@@ -1,15 +1,18 @@
-"""Changes: how soon a held one of a captured table is reported, and what is read once it is approved; and what is read
-for a query that is another one from a day on."""
+"""Changes: how soon a held one of a captured table is reported, and what is read once it is approved; what is read for
+a query that is another one from a day on; and how late tables are while other queries are computed beside them."""
 
+import itertools
+import json
 import logging
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import psycopg2
@@ -37,6 +40,7 @@ from lake.capture.schema_changes.watch import bytes_since
 from lake.cli.captured_tables import definitions_of
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project, with_captured
+from lake.layers.runner.claims import DefinedElsewhere
 from lake.layers.runner.restating import restate
 from lake.layers.runner.runner import RESTATED, Runner
 from lake.layers.runner.spark_engine import SparkEngine
@@ -72,6 +76,12 @@ _RESTATED = (
     "{rows:,} orders in {days} days, joined with 1,000 products, summed by day and category, ranked. The query of the"
     " join changes from the 91st day on, by `apply --from`; before that, and with it, an order of the first day comes."
     " Spark {spark}, local[2], {memory}. Bytes are those of files."
+)
+_BESIDE = (
+    "The same tables and layers. The query of the join changes, by `apply --beside`, a program of its own with one core"
+    " (local[1]). Before that and meanwhile an order of a thousand is changed again and again, of the last two days,"
+    " and the layers refreshed in a session of local[2] that goes on; a refresh's time is how late the layers are. The"
+    " machine has two cores."
 )
 
 
@@ -120,6 +130,7 @@ def run(options: Options) -> Report:
         orders = QUICK_ORDERS if options.quick else ORDERS
         about = _RESTATED.format(rows=orders, days=DAYS, spark=spark.version, memory=MEMORY)
         report.section("A query that changes from a day on", about).figures.extend(_restate(spark, orders))
+        report.section("Queries that are computed beside", _BESIDE).figures.extend(_beside(spark, orders, home))
     return report
 
 
@@ -245,6 +256,63 @@ def _restate(spark: SparkSession, rows: int) -> list[Figure]:
         Figure.of("read for the last ten days", "MB", [read / 1e6]),
         Figure.of("read, as a share of all of it", "", [read / whole], aim=0.15),
     ]
+
+
+def _beside(spark: SparkSession, rows: int, home: Path) -> list[Figure]:
+    """How long refreshes take while other queries are computed beside the tables."""
+    shop = Shop(spark, "beside", rows, DAYS)
+    join = LAYERS["dwd.orders"]
+    other = {**LAYERS, "dwd.orders": join.replace("o.price * o.quantity", "o.price * (o.quantity + 1)")}
+    runner = Runner(
+        graph_of(read_project(_project(home / "now", LAYERS))),
+        lambda name: lake_table(spark, name, None),
+        lambda: SparkEngine(spark, {}),
+    )
+    versions = itertools.count(1)
+
+    def refreshed() -> float:
+        shop.change(next(versions))
+        begun = time.monotonic()
+        runner.refresh()
+        return time.monotonic() - begun
+
+    begun = time.monotonic()
+    with noted("all of it"):
+        runner.refresh()
+    whole = time.monotonic() - begun
+    with noted("refreshes alone"):
+        alone = [refreshed() for _ in range(6)][1:]
+    command = [sys.executable, "-m", "lake.cli", "pipeline", "apply", str(_project(home / "other", other))]
+    command += ["--uri", metastore_uri(spark), "--beside", "--yes", "--json"]
+    meanwhile, begun = [], time.monotonic()
+    with noted("computed beside"), subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with suppress(DefinedElsewhere):
+            while process.poll() is None:
+                meanwhile.append(refreshed())
+        said, _ = process.communicate(timeout=600)
+        took = time.monotonic() - begun
+    if process.returncode or {each["how"] for each in json.loads(said)["tables"]} != {"beside"}:
+        raise UserError(f"the layers weren't computed beside: {said}")
+    return [
+        Figure.of("all of it for the first time", "s", [whole]),
+        Figure.of("computed beside and cut over, with the start of Spark", "s", [took]),
+        Figure.of("a refresh, alone", "s", alone),
+        Figure.of("a refresh meanwhile", "s", meanwhile),
+        Figure.of("the same, as a multiple", "", [median(meanwhile) / median(alone)], aim=1.5),
+    ]
+
+
+def _project(directory: Path, layers: Mapping[str, str]) -> Path:
+    """Writes a project of layers over the tables of `_beside`."""
+    views = [
+        f"CREATE MATERIALIZED VIEW beside_{name.replace('.', '_')} PARTITIONED BY (day) TBLPROPERTIES ('bucket' = '4')"
+        f" AS {text.format(source='beside', shop='beside')}"
+        for name, text in layers.items()
+    ]
+    settings = {"spark.master": "local[1]", "spark.driver.memory": "3g"}
+    return write_project(
+        directory, {"layers.sql": ";\n".join(views)}, name="beside", database="beside_layers", settings=settings
+    )
 
 
 def _read(spark: SparkSession) -> float:

@@ -244,6 +244,7 @@ def plan(
 @_tables_argument
 @uri_option
 @_restating_options
+@click.option("--beside", is_flag=True, help="Compute beside the tables, while these are refreshed and read.")
 @confirming_options
 @json_option
 def apply(
@@ -251,6 +252,7 @@ def apply(
     tables: tuple[str, ...],
     uri: str,
     restating: _Restating,
+    beside: bool,
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -263,17 +265,25 @@ def apply(
     With --from, the changed query of each TABLE, by default of all, is for rows from that value on. Earlier rows keep
     the query that they have, in later refreshes, too, until another definition is applied. --whole ends that.
 
+    With --beside, all that is computed gets a table beside its own, named like it with __beside at its end. Meanwhile
+    programs that have the project's files as they were refresh and show the tables. Then these get the other rows, at
+    one moment. What is beside is kept if this ends early, and the same command goes on with it.
+
     \b
     Examples:
       metastore pipeline apply shop
       metastore pipeline apply shop --from 2026-01-01
       metastore pipeline apply shop dws.revenue --from 2026-01-01 --by day --yes
       metastore pipeline apply shop --whole dws.revenue
+      metastore pipeline apply shop --beside
     """
     from lake.cli.pipeline_changes import print_plan
 
     restating.check(tables)
+    if beside and restating.since is not None:
+        raise click.UsageError("--from computes a part of the rows, in one refresh: leave --beside out")
     with _runner(_graph(project, uri), uri) as runner:
+        from lake.layers.runner.beside import apply_beside
         from lake.layers.runner.planning import Other, plan_of
         from lake.layers.runner.runner import LayersFailed
         from lake.layers.undo.revert import settle
@@ -293,7 +303,10 @@ def apply(
         runner.progress = _progress(began)
         reverted = [each.layer for each in found if Other.REVERTED in each.changes]
         try:
-            result = runner.refresh([each.layer for each in found if each.asks], reverted=reverted)
+            if beside:
+                result = apply_beside(runner, found)
+            else:
+                result = runner.refresh([each.layer for each in found if each.asks], reverted=reverted)
         except LayersFailed as error:  # all else is done
             _print_result(error.result, time.monotonic() - began, as_json=as_json)
             raise

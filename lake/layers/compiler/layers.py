@@ -156,7 +156,7 @@ def refresh(layer: Layer, deltas: Deltas, stored: str, *, merge: bool) -> str | 
     if keys is None or rows is None:
         return None
     new = deltas.add("new", select_from(layer.expressions(), rows))
-    return _differences(layer, deltas, _stored(layer, deltas, stored, keys, listed=listed), new)
+    return differences_of(layer, deltas, _stored(layer, deltas, stored, keys, listed=listed), new)
 
 
 def _merged(layer: Layer, mergeable: Mergeable, deltas: Deltas, stored: str) -> str | None:
@@ -175,7 +175,7 @@ def _merged(layer: Layer, mergeable: Mergeable, deltas: Deltas, stored: str) -> 
     rows = merged_rows(deltas, mergeable, changed, deltas.add("groups_stored", select_from(own, old)))
     renamed = [exp.alias_(exp.column(own), name) for name, own in mergeable.columns.items()]
     new = deltas.add("new", select_from(layer.expressions(), deltas.add("named", select_from(renamed, rows))))
-    return _differences(layer, deltas, old, new)
+    return differences_of(layer, deltas, old, new)
 
 
 def _stored(layer: Layer, deltas: Deltas, stored: str, keys: str, *, listed: bool) -> str:
@@ -190,16 +190,21 @@ def _stored(layer: Layer, deltas: Deltas, stored: str, keys: str, *, listed: boo
 def recomputed(layer: Layer, deltas: Deltas, stored: str) -> str:
     """The step with the changes of a layer's table, from the whole answer of its query now."""
     new = deltas.add("new", select_from(layer.expressions(), deltas.rows(layer.operator, Side.AFTER)))
-    return _differences(layer, deltas, stored, new)
+    return differences_of(layer, deltas, stored, new)
 
 
 def all_rows(layer: Layer, deltas: Deltas) -> tuple[str, str]:
     """The steps with the whole answer of a layer's query, and with the same as changes of an empty table."""
     rows = select_from(layer.expressions(), deltas.rows(layer.operator, Side.AFTER))
     new = deltas.add("new", rows, keep=True)
+    return new, as_inserted(layer, deltas, new)
+
+
+def as_inserted(layer: Layer, deltas: Deltas, rows: str) -> str:
+    """The step with rows of a layer as changes of an empty table."""
     columns = [exp.column(name, quoted=True) for name in layer.columns]
     kind = exp.alias_(exp.Literal.string(str(ChangeType.INSERT)), CHANGE_TYPE)
-    return new, deltas.add("changes", select_from([*columns, kind], new))
+    return deltas.add("changes", select_from([*columns, kind], rows))
 
 
 def relations_after(layer: Layer, deltas: Deltas, stored: str, changes: str | None) -> Relations:
@@ -220,7 +225,8 @@ def relations_after(layer: Layer, deltas: Deltas, stored: str, changes: str | No
     return Relations(stored, after, old, new)
 
 
-def _differences(layer: Layer, deltas: Deltas, old: str, new: str) -> str:
+def differences_of(layer: Layer, deltas: Deltas, old: str, new: str) -> str:
+    """The step with the changes that make a layer's rows of the relation `old` those of `new`."""
     return differences(deltas, Shape(tuple(layer.columns), layer.key, layer.texts), old, new)
 
 

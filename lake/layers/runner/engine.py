@@ -41,7 +41,7 @@ class Engine(Analyser, Protocol):
     def columns(self, schema: Schema) -> Mapping[str, str]:
         """A table's columns, with those of its partitions, in lower case; Spark's names of their types."""
 
-    def create_table(self, made: Compiled, properties: Mapping[str, str]) -> None:
+    def create_table(self, name: str, made: Compiled, properties: Mapping[str, str]) -> None:
         """Makes a layer's table, and its database, unless they are there."""
 
     def add_columns(self, lake: LakeTable, columns: Mapping[str, str]) -> None:

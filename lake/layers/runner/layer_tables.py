@@ -111,7 +111,7 @@ def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *,
         return True
     if fit is Fit.MISSING:
         of_sink = {} if made.node.sink is None else {DELIVERED: "0"}
-        engine.create_table(made, {**made.properties, PROJECT: project, **of_sink})
+        engine.create_table(lake.name, made, {**made.properties, PROJECT: project, **of_sink})
         check_table(engine, lake, made, project)
     keep_row_keys(lake, made)
     there = engine.columns(lake.schema())

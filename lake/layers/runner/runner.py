@@ -22,7 +22,14 @@ from lake.layers.compiler.compiling import Compiled, compiled
 from lake.layers.compiler.deltas import Deltas, Relations
 from lake.layers.compiler.fixed_values import fixed_values
 from lake.layers.compiler.graph import Graph, Node
-from lake.layers.compiler.layers import all_rows, recomputed, refresh, relations_after
+from lake.layers.compiler.layers import (
+    all_rows,
+    as_inserted,
+    differences_of,
+    recomputed,
+    refresh,
+    relations_after,
+)
 from lake.layers.compiler.restating import Divided, divided, observed, restated
 from lake.layers.definitions.model import RefreshPolicy
 from lake.layers.errors import BadDefinition, RefreshLost, first_line
@@ -63,6 +70,9 @@ class RefreshFailed(UserError):
 RESTATED = "restated"
 """How a layer was refreshed of which a part got another definition."""
 
+BESIDE = "beside"
+"""How a layer was refreshed that got the rows of a table beside its own."""
+
 FAILED, SKIPPED = "failed", "skipped"
 """How layers were refreshed that weren't: they couldn't be computed, or read one that couldn't."""
 
@@ -71,10 +81,10 @@ FAILED, SKIPPED = "failed", "skipped"
 class LayerResult:
     """What a refresh did with a layer.
 
-    `how` is `incremental`, `by group`, `full`, `restated`, `replay`, `unchanged`, `failed` or `skipped`, `why` the
-    reason for a full or restated one, or one of the last two. `changed` counts rows by what became of them, `expected`
-    by expectation those that didn't meet it. `estimated`: what its increment and all of it would take, None where there
-    was no choice. `seconds` were spent on its rows, without those of writing them.
+    `how` is `incremental`, `by group`, `full`, `restated`, `beside`, `replay`, `unchanged`, `failed` or `skipped`,
+    `why` the reason for a full or restated one, or one of the last two. `changed` counts rows by what became of them,
+    `expected` by expectation those that didn't meet it. `estimated`: what its increment and all of it would take, None
+    where there was no choice. `seconds` were spent on its rows, without those of writing them.
     """
 
     layer: str
@@ -135,9 +145,13 @@ class Runner:
         """The layers as the project has them, or as somebody applies them."""
         self.graph = graph
         """The same with the parts that tables consist of, since somebody last looked."""
-        self._find = table
+        self.find = table
         self._tables: dict[str, LakeTable] = {}
+        self.keyed_by = self.table
+        """The tables that say what keys the layers have."""
         self.applied = Applied()
+        self.claims: frozenset[str] = frozenset()
+        """Layers that somebody has claimed for this runner, by name."""
         self.heartbeat_seconds = heartbeat_seconds
         self.engine = engine
         self.choose = choose
@@ -150,8 +164,14 @@ class Runner:
 
     def of(self, graph: Graph) -> "Runner":
         """A runner of another graph of the same layers, which knows what this one knows."""
-        found = Runner(graph, self._find, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
+        found = Runner(graph, self.find, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
         found.applied = self.applied
+        return found
+
+    def redirected(self, graph: Graph, table: Callable[[str], LakeTable]) -> "Runner":
+        """A runner of layers that has other tables for them, with the keys of this one's."""
+        found = Runner(graph, table, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
+        found.keyed_by = self.table
         return found
 
     def keep_parts(self) -> None:
@@ -161,7 +181,7 @@ class Runner:
 
     def table(self, name: str) -> LakeTable:
         """The lake table of that name: one table, the same until the next refresh begins."""
-        return self._tables.setdefault(name, self._find(name))
+        return self._tables.setdefault(name, self.find(name))
 
     def compile(self) -> list[Compiled]:
         """The project's layers. Raises BadDefinition, NoSource."""
@@ -177,15 +197,19 @@ class Runner:
         replay: Mapping[str, Moment] | None = None,
         *,
         reverted: Collection[str] = (),
+        only: Collection[str] | None = None,
+        beside: Mapping[str, LakeTable] | None = None,
     ) -> RefreshResult:
         """Brings all layers up to date. `full`: layers that are computed as a whole, by name.
 
         `replay`: layers that read again what changed in their sources since a moment, and keep other rows as they are,
         also where their definition has changed. `reverted`: layers that get another definition although they were
-        reverted to an earlier one. Raises RefreshLost if other runners were quicker again and again, DefinedElsewhere
-        if somebody else gives layers another definition, or has done so since this runner last looked, UserError for
-        what the user can mend; then nothing is written. SinkFailed for a sink that doesn't take its rows,
-        and LayersFailed for layers that can't be computed, after all else is done.
+        reverted to an earlier one. `only`: by name, the layers that are brought up to date; others are read as they
+        are. `beside`: by name, tables from which layers get their rows, brought up to date on the way, and all layers
+        that read these among them; then all layers complete, or none. Raises RefreshLost if other runners were quicker
+        again and again, DefinedElsewhere if somebody else gives layers another definition, or has done so since this
+        runner last looked, UserError for what the user can mend; then nothing is written. SinkFailed for a sink that
+        doesn't take its rows, and LayersFailed for layers that can't be computed, after all else is done.
         """
         wanted = {self.graph.node(name).name for name in full}
         since = {self.graph.node(name).name: moment for name, moment in (replay or {}).items()}
@@ -199,7 +223,8 @@ class Runner:
                 with claimed(others, self.graph.project.name, self.heartbeat_seconds):
                     if others:  # somebody may have been quicker than the claim
                         self._defined_otherwise(layers, definitions)
-                    result = _Refresh(self, engine, layers, definitions, wanted, since).run()
+                    chosen = [each for each in layers if only is None or each.name in only]
+                    result = _Refresh(self, engine, chosen, definitions, wanted, since, beside or {}).run()
                 self.is_warm = True
                 return result
             except (RefreshLost, TableReplaced) as error:
@@ -213,7 +238,7 @@ class Runner:
         raise AssertionError("the last attempt returns or raises")
 
     def _defined_otherwise(self, layers: Sequence[Compiled], definitions: Definitions) -> list[LakeTable]:
-        """The tables of layers that are defined otherwise than when they were refreshed last.
+        """The tables of layers that are defined otherwise than when they were refreshed last, and that aren't claimed.
 
         Raises DefinedElsewhere if somebody else has defined one so since this runner last looked.
         """
@@ -226,7 +251,7 @@ class Runner:
                 latest = None
             is_other = latest is not None and bool(definitions.changes(each, lake, latest[1]))
             self.applied.note(each.name, latest, is_other=is_other)
-            if is_other:
+            if is_other and each.name not in self.claims:
                 found.append(lake)
         return found
 
@@ -254,7 +279,7 @@ class Runner:
         BadDefinition, NoSource."""
         self.graph = in_force(self.given, self.table)
         sources = {name: self._source(name, engine) for name in self.graph.sources}
-        keys = TableKeys(engine, self.table, self.graph.project.name)
+        keys = TableKeys(engine, self.keyed_by, self.graph.project.name)
         found = compiled(self.graph, sources, engine, keys)
         if len(found) > MAX_TOGETHER:
             raise BadDefinition(
@@ -323,6 +348,7 @@ class _Refresh:
         definitions: Definitions,
         full: Collection[str],
         replay: Mapping[str, Moment],
+        beside: Mapping[str, LakeTable],
     ) -> None:
         self._runner = runner
         self._engine = engine
@@ -336,14 +362,24 @@ class _Refresh:
             for each in self._layers
             if make_table(engine, runner.table(each.name), each, self._project, may_rewrite=_may_rewrite(each, full))
         }
-        self._lakes = {name: runner.table(name) for name in (*runner.graph.sources, *(x.name for x in self._layers))}
-        self._readiness = Readiness(self._layers, self._lakes)
+        read = {name for each in self._layers for name in each.layer.sources}
+        tables = {name: runner.table(name) for name in sorted({each.name for each in self._layers} | read)}
+        self._own = {each.name: tables[each.name] for each in self._layers}
+        """The tables that layers are. Another one may be read in their place."""
+        self._beside = beside
+        self._lakes = {**tables, **beside}
+        self._readiness = Readiness(self._layers, tables)
         self._held: dict[str, Mapping[str, str]] = {}
-        moments = [lake.position().moment or 0 for lake in self._lakes.values()]
+        moments = [lake.position().moment or 0 for lake in (*self._lakes.values(), *self._own.values())]
         self._moment = Moment(max(moments))
         self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
-        self._sources = SourceRelations(engine, self._lakes, self._positions)
+        self._written = {name: lake.position_of(self._moment) for name, lake in self._own.items()}
+        """The positions of layers' own tables."""
+        own = {_own(name): self._own[name] for name in beside}
+        at = {**self._positions, **{_own(name): self._written[name] for name in beside}}
+        self._sources = SourceRelations(engine, {**self._lakes, **own}, at)
         self._states: dict[str, LayerState] = {}
+        self._bases = {name: state_of(lake) for name, lake in beside.items()}
         self._unread: Set[SourceChange] = frozenset()
         self._changed: dict[str, Changed] = {}  # layers that this refresh changes, and how many rows of them
         self._relations: dict[str, Relations] = {}
@@ -352,30 +388,40 @@ class _Refresh:
     def run(self) -> RefreshResult:
         """Computes all layers and completes them. Raises LayersFailed for those that can't be, once all others are."""
         results = {each.layer: each for each in self._all_layers()}
+        if self._beside:
+            self._check_all_computed(results)
         self._runner.pause("computed")
         instants = self._completed(results)
         done = [each for each in self._layers if results[each.name].how not in (FAILED, SKIPPED)]
         waiting = [each.name for each in done if each.node.waits_for_sources]
         turned = {name: self._readiness.settle(name, self._held[name]) for name in waiting}
-        delivered = deliver_all(self._engine, self._layers, self._lakes)
+        delivered = deliver_all(self._engine, self._layers, self._own)
         moment = self._moment
         for name, each in list(instants.items())[:1]:  # all completed at one moment
-            moment = Moment(self._lakes[name].details(each.timestamp, each.action).instant.moment or moment.number)
+            moment = Moment(self._own[name].details(each.timestamp, each.action).instant.moment or moment.number)
         result = RefreshResult(self._moment, tuple(results.values()), instants, turned, delivered, moment)
         if len(done) < len(self._layers):
             raise LayersFailed(result)
         return result
 
+    def _check_all_computed(self, results: Mapping[str, LayerResult]) -> None:
+        """Raises RefreshFailed if a layer couldn't be computed."""
+        for each in results.values():
+            if each.how == FAILED:
+                raise RefreshFailed(f"{each.layer} can't be computed, and so nothing is cut over: {each.why}")
+
     def _completed(self, results: dict[str, LayerResult]) -> Mapping[str, Instant]:
         """Completes the layers, by name, but for those whose rows can't be written, and those that read these."""
         while commits := [self._commits[each.name] for each in self._layers if each.name in self._commits]:
-            runner, client = self._runner, self._lakes[commits[0].layer].client
+            runner, client = self._runner, self._own[commits[0].layer].client
             runner.progress(f"writing {len(commits)} tables")
             try:
                 return complete_together(client, commits, runner.heartbeat_seconds, runner.pause, self._engine.errors)
             except NotWritten as error:
                 assert isinstance(error.__cause__, Exception)
                 results[error.layer] = self._failed(error.layer, error.__cause__)
+                if self._beside:
+                    self._check_all_computed(results)
                 for name in runner.graph.below([error.layer]):
                     self._commits.pop(name, None)
                     results[name] = LayerResult(name, SKIPPED, f"{error.layer} failed")
@@ -428,9 +474,10 @@ class _Refresh:
         """
         gains = []
         for made in self._layers:
-            state = self._state(made)
+            state = self._base(made)
             before = self._positions_read(made, state)
-            if made.name in self._rewritten or made.kind == "full" or self._why_full(made, state, before) is not None:
+            is_rewritten = made.name in self._rewritten and made.name not in self._beside
+            if is_rewritten or made.kind == "full" or self._why_full(made, state, before) is not None:
                 continue
             outside = {name: self._sources.change(name, position or 0) for name, position in before.items()}
             outside = {name: each for name, each in outside.items() if name in self._runner.graph.sources}
@@ -453,18 +500,22 @@ class _Refresh:
     def _state(self, made: Compiled) -> LayerState:
         """How a layer stood when this refresh first looked."""
         if made.name not in self._states:
-            self._states[made.name] = state_of(self._lakes[made.name])
+            self._states[made.name] = state_of(self._own[made.name])
         return self._states[made.name]
+
+    def _base(self, made: Compiled) -> LayerState:
+        """How the table stands whose rows a layer's increment starts from: its own, or the one beside it."""
+        return self._bases.get(made.name) or self._state(made)
 
     def _must_increment(self, made: Compiled) -> bool:
         """Whether there is no choice between two ways."""
         is_strict = made.node.policy is RefreshPolicy.INCREMENTAL_STRICT
-        return is_strict or made.name in self._replay or self._is_restated(made, self._state(made))
+        return is_strict or made.name in self._replay or self._is_restated(made, self._base(made))
 
     def _layer(self, made: Compiled) -> LayerResult:
-        state = self._state(made)
-        self._check_nothing_newer(made, state)
-        if made.name in self._rewritten:
+        state, is_beside = self._base(made), made.name in self._beside
+        self._check_nothing_newer(made, self._state(made))
+        if made.name in self._rewritten and not is_beside:
             return self._rewrite(made, state)
         stored = self._sources.rows_at(made.name, self._positions[made.name])
         before = self._positions_read(made, state)
@@ -473,7 +524,14 @@ class _Refresh:
         is_restated = self._is_restated(made, state)
         if why is None and not moved and made.name not in self._replay and not is_restated:
             self._relations[made.name] = Relations(stored, stored, stored, stored)
-            self._hold(made, Deltas({}, [], f"_{plain(made.name)}"), None)
+            deltas = Deltas({}, [], f"_{plain(made.name)}")
+            if is_beside:
+                expected = {} if state.record is None else state.record.expected
+                complete = state.record is not None and state.record.complete
+                return self._cut_over(
+                    made, deltas, LayerResult(made.name, BESIDE, expected=expected), complete=complete
+                )
+            self._hold(made, deltas, None)
             return LayerResult(made.name, "unchanged")
         relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
         changed = _Changes({}, []) if why else self._changed_rows(made, moved, before)
@@ -486,7 +544,7 @@ class _Refresh:
             seen = observed(plan.divided, deltas, last)
         elif step is not None and (rows := made.checks.observe(deltas, last, whole=plan.whole)) is not None:
             seen = [(made.checks, rows)]
-        if made.checks.holds or any(made.name in each.layer.sources for each in self._layers):
+        if is_beside or made.checks.holds or any(made.name in each.layer.sources for each in self._layers):
             self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
         self._sources.run(deltas.steps)
         counts = {} if step is None else named_counts(self._engine.counted(step))
@@ -500,11 +558,33 @@ class _Refresh:
         how = RESTATED if plan.divided is not None else how
         seconds = round(time.monotonic() - began, 3)
         result = LayerResult(made.name, how, plan.why, counts, expected, plan.ways, seconds)
-        self._commit(made, state, result, step if counts else None, self._taken(plan, state, seconds))
-        self._hold(made, deltas, step if counts else None)
+        complete = self._is_complete(made, state, how)
         if counts:
             new = counts.get("inserted", 0) + counts.get("updated", 0)
             self._changed[made.name] = Changed(counts.get("updated", 0) + counts.get("deleted", 0), new)
+        if is_beside:
+            return self._cut_over(made, deltas, result, complete=complete)
+        self._commit(made, state, result, step if counts else None, self._taken(plan, state, seconds), complete)
+        self._hold(made, deltas, step if counts else None)
+        return result
+
+    def _cut_over(self, made: Compiled, deltas: Deltas, found: LayerResult, *, complete: bool) -> LayerResult:
+        """Gives a layer's own table the rows that the table beside it has, with what `found` has added to them."""
+        began, first, rows = time.monotonic(), len(deltas.steps), self._relations[made.name].after
+        is_rewritten, lake, position = made.name in self._rewritten, self._own[made.name], self._written[made.name]
+        if is_rewritten:
+            step = as_inserted(made.layer, deltas, rows)
+        else:
+            step = differences_of(made.layer, deltas, self._sources.rows_at(_own(made.name), position), rows)
+        self._sources.run(deltas.steps[first:])
+        counts = named_counts(self._engine.counted(step))
+        seconds = round(found.seconds + time.monotonic() - began, 3)
+        result = LayerResult(made.name, BESIDE, None, counts, found.expected, None, seconds)
+        state = self._state(made)
+        action = self._engine.rewriting(rows, lake, position, layout_of(made)) if is_rewritten else None
+        taken = {} if state.record is None else state.record.taken
+        self._commit(made, state, result, step if counts else None, taken, complete, action)
+        self._hold(made, deltas, step if counts else None)
         return result
 
     def _rewrite(self, made: Compiled, state: LayerState) -> LayerResult:
@@ -523,9 +603,9 @@ class _Refresh:
         seconds = round(time.monotonic() - began, 3)
         expected = made.checks.named(missed) if seen is not None else {}
         result = LayerResult(made.name, "full", "other columns, key or buckets", counts, expected, None, seconds)
-        lake = self._lakes[made.name]
-        action = self._engine.rewriting(rows, lake, self._positions[made.name], layout_of(made))
-        self._commit(made, state, result, None, {}, action)
+        lake = self._own[made.name]
+        action = self._engine.rewriting(rows, lake, self._written[made.name], layout_of(made))
+        self._commit(made, state, result, None, {}, True, action)
         count = sum(counts.values())
         self._changed[made.name] = Changed(count, count)  # who reads it is computed as a whole
         return result
@@ -634,7 +714,7 @@ class _Refresh:
             return
         self._held[made.name] = {}
         if made.checks.holds:
-            among = {*self._lakes[made.name].partitions(ready=False)}
+            among = {*self._own[made.name].partitions(ready=False)}
             if changes is not None:
                 among |= touched_partitions(self._engine, made, deltas, changes)
             rows = self._relations[made.name].after
@@ -643,7 +723,7 @@ class _Refresh:
 
     def _check_nothing_newer(self, made: Compiled, state: LayerState) -> None:
         """Raises RefreshLost if a layer was refreshed after the moment that is read."""
-        if state.instant is not None and (state.instant.position or 0) > self._positions[made.name]:
+        if state.instant is not None and (state.instant.position or 0) > self._written[made.name]:
             raise RefreshLost(f"another runner has refreshed {made.name} meanwhile")
 
     def _positions_read(self, made: Compiled, state: LayerState) -> dict[str, int | None]:
@@ -664,9 +744,10 @@ class _Refresh:
 
     def _why_full(self, made: Compiled, state: LayerState, before: Mapping[str, int | None]) -> str | None:
         """Why a layer must be computed as a whole; None if its increment does."""
-        if made.name in self._full:
+        is_beside = made.name in self._beside
+        if made.name in self._full and not is_beside:
             return "asked for"
-        if rewritten := self._rewritten & made.layer.sources:
+        if (rewritten := self._rewritten & made.layer.sources) and not is_beside:
             return f"{min(rewritten)} has got other columns, another key or other buckets"
         if state.record is None:
             return "first refresh"
@@ -735,15 +816,16 @@ class _Refresh:
         result: LayerResult,
         changes: str | None,
         taken: Mapping[str, Taken],
+        complete: bool,
         action: Action | None = None,
     ) -> None:
-        """Adds what is to be written into a layer: `changes`, or an `action`."""
-        lake, position = self._lakes[made.name], self._positions[made.name]
-        from_layers = [name for name in made.layer.sources if name in self._changed]
+        """Adds what is to be written into a layer: `changes`, or an `action`. `complete`: as of its record."""
+        lake, position = self._own[made.name], self._written[made.name]
+        from_layers = [name for name in made.layer.sources if name in self._changed or name in self._beside]
         read = {
             name: last_read(self._lakes[name], self._positions[name])
             for name in made.layer.sources
-            if name not in self._changed
+            if name not in from_layers
         }
         if action is not None:
             pass
@@ -763,21 +845,26 @@ class _Refresh:
             result.expected,
             taken,
             result.estimated,
-            self._is_complete(made, state, result),
+            complete,
             kept_next(state, made.defined),
         )
         self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
 
-    def _is_complete(self, made: Compiled, state: LayerState, result: LayerResult) -> bool:
+    def _is_complete(self, made: Compiled, state: LayerState, how: str) -> bool:
         """Whether each row of a layer is its query's answer, after a refresh."""
-        if result.how == "full" or state.record is None:
+        if how == "full" or state.record is None:
             return True
-        return state.record.complete and (self._is_defined_as(made, state.record) or result.how == RESTATED)
+        return state.record.complete and (self._is_defined_as(made, state.record) or how == RESTATED)
 
 
 def _may_rewrite(made: Compiled, full: Collection[str]) -> bool:
     """Whether a layer's table may be rewritten, with other columns: those of captured tables follow the source's."""
     return made.node.is_captured or made.name in full
+
+
+def _own(layer: str) -> str:
+    """How relations of a layer's own table are called where another one is read in its place."""
+    return f"{layer}/own"
 
 
 def _no_rows(_: Writing) -> Completion:

@@ -292,5 +292,5 @@ def count_rows(engine: Engine, relation: str) -> int:
 
 
 def plain(name: str) -> str:
-    """A table's name as a part of a relation's."""
-    return "".join(each if each.isalnum() else "_" for each in name)
+    """A table's name as a part of a relation's: another one for each table."""
+    return "".join(each if each.isalnum() else f"_{ord(each):x}_" for each in name)

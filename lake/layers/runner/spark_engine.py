@@ -87,9 +87,9 @@ class SparkEngine:
         found = columns_of(self._spark, schema)
         return {**_types(found.data), **_types(found.keys)}
 
-    def create_table(self, made: Compiled, properties: Mapping[str, str]) -> None:
-        """Makes a layer's table, and its database, unless they are there."""
-        database, _, table = made.name.partition(".")
+    def create_table(self, name: str, made: Compiled, properties: Mapping[str, str]) -> None:
+        """Makes a layer's table of that name, and its database, unless they are there."""
+        database, _, table = name.partition(".")
         columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in made.types.items())
         listed = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in properties.items())
         partitions = ", ".join(map(quoted, made.node.partitions))

@@ -48,9 +48,9 @@ class DuckEngine:
     def columns(self, schema: Schema) -> Mapping[str, str]:
         return {each.name.lower(): each.type.lower() for each in (*schema.columns, *schema.keys)}
 
-    def create_table(self, made: Compiled, properties: Mapping[str, str]) -> None:
-        database, _, name = made.name.partition(".")
-        create_table(self._client, database, name, made.types, properties, made.node.partitions)
+    def create_table(self, name: str, made: Compiled, properties: Mapping[str, str]) -> None:
+        database, _, table = name.partition(".")
+        create_table(self._client, database, table, made.types, properties, made.node.partitions)
 
     def add_columns(self, lake: LakeTable, columns: Mapping[str, str]) -> None:
         database, _, name = lake.name.partition(".")

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.model import Definitions, Project, View
 from lake.layers.errors import Place
+from lake.layers.runner.beside import apply_beside
 from lake.layers.runner.differing import differences_of
 from lake.layers.runner.planning import plan_of
 from lake.layers.runner.restating import restate
@@ -66,6 +67,10 @@ class Layers:
         }
         self.queries = {**self.queries, **both}
         return self._compared(result)
+
+    def applied_beside(self) -> dict[str, list[Any]]:
+        """Applies other definitions beside the tables, compares, and says what became of each layer."""
+        return self._compared(apply_beside(self.runner, plan_of(self.runner)))
 
     def planned(self) -> dict[str, list[Any]]:
         """What a plan says of each layer: what has changed, and what is computed."""

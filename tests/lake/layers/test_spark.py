@@ -241,7 +241,8 @@ def test_queries_that_change_from_a_value_on_spark(spark: SparkSession, database
 
 
 @pytest.mark.long
-def test_definitions_with_other_columns_on_spark(spark: SparkSession, database: str) -> None:
+@pytest.mark.parametrize("beside", [False, True], ids=["at once", "beside"])
+def test_definitions_with_other_columns_on_spark(spark: SparkSession, database: str, *, beside: bool) -> None:
     """A table is rewritten, at one moment with those that read it."""
     first = {
         "texts": "SELECT id, name, map('c', city) AS place FROM customers",
@@ -265,13 +266,17 @@ def test_definitions_with_other_columns_on_spark(spark: SparkSession, database: 
     assert differing == {"texts": {"updated": 3}, "grown": {}, "named": {"inserted": 1, "deleted": 2}}
     with pytest.raises(SparkError, match="texts has other columns now"):
         layers.refresh()
-    assert layers.call("refresh(['texts'])") == {"texts": ["full", 3], "grown": ["full", 3], "named": ["full", 3]}
+    done = layers.call("applied_beside()" if beside else "refresh(['texts'])")
+    assert done == {name: ["beside" if beside else "full", 3] for name in ("texts", "grown", "named")}
+    tables = {row[1] for row in spark.sql(f"SHOW TABLES IN {database}")}
+    assert not [name for name in tables if "beside" in name]
     layers.change()
     assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group"}
 
 
 @pytest.mark.long
-def test_other_buckets_and_hidden_keys_on_spark(spark: SparkSession, database: str) -> None:
+@pytest.mark.parametrize("beside", [False, True], ids=["at once", "beside"])
+def test_other_buckets_and_hidden_keys_on_spark(spark: SparkSession, database: str, *, beside: bool) -> None:
     """A table is rewritten, at one moment with those that read it."""
     queries = {
         "known": "SELECT id, city FROM orders",
@@ -300,8 +305,8 @@ def test_other_buckets_and_hidden_keys_on_spark(spark: SparkSession, database: s
     layers.queries |= {"known": "SELECT amount, city FROM orders", "seen": "SELECT cust, city FROM visits"}
     with pytest.raises(SparkError, match=r"known has other columns now"):
         layers.refresh()
-    rewritten = layers.call("refresh(['known', 'seen'])")
-    assert [rewritten[name][0] for name in ("known", "seen", "towns")] == ["full"] * 3
+    rewritten = layers.call("applied_beside()" if beside else "refresh(['known', 'seen'])")
+    assert {rewritten[name][0] for name in ("known", "seen", "towns")} == {"beside" if beside else "full"}
     for name, of in (("known", "found"), ("seen", "numbered")):
         properties = dict(spark.sql(f"SHOW TBLPROPERTIES {database}.{name}"))
         assert (properties["primary-key"], properties["pipeline.row-keys"]) == ("_row_key", of)
@@ -563,6 +568,11 @@ def test_the_commands_for_changed_definitions(
     assert (refused.returncode, "was restated from id = 2 on" in refused.stderr) == (2, True), refused.stderr
     assert call("apply", "id, upper(name) AS name", "--whole", "named", "--yes").returncode == 0
     assert sorted(spark.sql(f"SELECT * FROM {database}.named")) == [[1, "A"], [2, "B"], [3, "A"]]
+    done = call("apply", "id, length(name) AS name", "--beside", "--yes", "--json")
+    assert json.loads(done.stdout)["tables"][0]["how"] == "beside", done.stderr
+    assert "cutting over" in done.stderr
+    assert sorted(spark.sql(f"SELECT * FROM {database}.named")) == [[1, 1], [2, 1], [3, 1]]
+    assert call("apply", "id, name", "--beside", "--from", "2").returncode == 2
 
 
 @pytest.mark.long

@@ -3,7 +3,8 @@
 import pytest
 
 from lake.tables.lake import LakeTable
-from tests.lake.layers.shop import ORDERS, Shop, how
+from tests.lake.layers import duck_lake
+from tests.lake.layers.shop import ORDERS, Shop, how, rows_of
 from tests.lake.layers.test_runner import NOTHING, filled
 
 
@@ -68,3 +69,23 @@ def test_tables_that_are_made_again_during_a_refresh(shop: Shop, stage: str, nam
     runner.refresh()
     shop.check()
     assert how(runner.refresh().layers) == NOTHING
+
+
+def test_names_that_are_alike_but_for_the_dot(shop: Shop) -> None:
+    one = shop.table("more_orders", {"id": "bigint", "amount": "bigint"}, {"primary-key": "id"})
+    other = duck_lake.create_table(
+        shop.client, f"{shop.database}_more", "orders", {"id": "bigint", "amount": "bigint"}, {"primary-key": "id"}
+    )
+    columns = {"id": "bigint", "amount": "bigint"}
+    one.upsert(rows_of([(1, 10), (2, 20)], columns))
+    other.upsert(rows_of([(1, 11), (2, 22)], columns))
+    text = (
+        "CREATE MATERIALIZED VIEW both AS SELECT a.id, a.amount, b.amount AS other"
+        f" FROM more_orders a JOIN {shop.database}_more.orders b ON a.id = b.id"
+    )
+    shop.runner(text).refresh()
+    assert shop.rows("both") == [(1, 10, 11), (2, 20, 22)]
+    other.upsert(rows_of([(1, 12)], columns))
+    one.upsert(rows_of([(2, 21)], columns))
+    shop.runner(text).refresh()
+    assert shop.rows("both") == [(1, 10, 12), (2, 21, 22)]

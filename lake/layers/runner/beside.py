@@ -1,0 +1,160 @@
+"""Computes other definitions of layers beside their tables, which are refreshed and read meanwhile, and cuts over.
+
+Each layer that changes gets a table beside its own. These are computed one after the other, and brought up to date
+like any layers. Then one refresh gives the layers' own tables what the others have. What is beside is kept if this
+ends early, and the next attempt goes on with it.
+"""
+
+import dataclasses
+import time
+from collections.abc import Collection, Sequence
+
+from lake.layers.compiler.compiling import Compiled
+from lake.layers.compiler.graph import Graph, Node
+from lake.layers.runner.claims import claimed
+from lake.layers.runner.layer_tables import PROJECT
+from lake.layers.runner.planning import Computes, LayerPlan, Other
+from lake.layers.runner.records import latest_refresh
+from lake.layers.runner.runner import LayersFailed, RefreshFailed, RefreshResult, Runner
+from lake.protocol.errors import UserError
+from lake.protocol.hive import NoSuchObjectException
+from lake.tables.lake import LakeTable
+
+SUFFIX = "__beside"
+"""How the names of tables beside layers end."""
+
+_MARK = "pipeline.beside"
+"""A property of tables beside layers: of which table they are, by its id or `new`, and a digest of the definition."""
+
+_SHORT_SECONDS = 30.0
+"""What is beside is brought up to date until that takes no longer: then the cut-over has little to compute."""
+
+_MOST_ROUNDS = 5
+
+
+class CannotComputeBeside(UserError):
+    """Changed definitions can't be computed beside their tables. Nothing was written."""
+
+
+def apply_beside(runner: Runner, plan: Sequence[LayerPlan]) -> RefreshResult:
+    """Refreshes a project by the definitions of a plan. All that its changes compute is computed beside the tables.
+
+    Raises what `Runner.refresh` does, and CannotComputeBeside.
+    """
+    names = [each.layer for each in plan if each.computes is not Computes.NOTHING]
+    if names:
+        result = _Beside(runner, names).apply(plan)
+    else:
+        result = runner.refresh(reverted=_reverted(plan))
+    for each in runner.graph.nodes:
+        _clear(runner, each)
+    return result
+
+
+def _reverted(plan: Sequence[LayerPlan]) -> list[str]:
+    return [each.layer for each in plan if Other.REVERTED in each.changes]
+
+
+class _Beside:
+    def __init__(self, runner: Runner, names: Collection[str]) -> None:
+        self._runner = runner
+        self._names = frozenset(names)
+        for name in names:
+            if (node := runner.graph.node(name)).is_captured:
+                raise CannotComputeBeside(
+                    f"{name} is a captured table, which follows its source: apply this without --beside"
+                )
+            if node.restates:
+                raise CannotComputeBeside("--from computes a part of the rows, and does so in one refresh")
+
+    def apply(self, plan: Sequence[LayerPlan]) -> RefreshResult:
+        runner, project = self._runner, self._runner.graph.project
+        changed = [each.layer for each in plan if each.changes and each.layer in self._names]
+        asks = [each.layer for each in plan if each.asks]
+        claims = {name: lake for name in changed if (lake := _found(runner.table(name))) is not None}
+        with claimed([*claims.values()], project.name, runner.heartbeat_seconds):
+            runner.claims = frozenset(claims)
+            try:
+                nodes = self._nodes()
+                self._compute(runner.redirected(Graph(project, nodes), self._table), nodes)
+                runner.pause("beside")
+                runner.progress("cutting over")
+                beside = {name: self._table(name) for name in self._names}
+                result = runner.refresh(asks, reverted=_reverted(plan), beside=beside)
+            finally:
+                runner.claims = frozenset()
+        runner.pause("cut over")
+        return result
+
+    def _table(self, name: str) -> LakeTable:
+        """The table beside a layer's own, or any other table."""
+        return self._runner.find(f"{name}{SUFFIX}" if name in self._names else name)
+
+    def _nodes(self) -> tuple[Node, ...]:
+        """The layers as they are computed beside. What is there of other tables and definitions is dropped."""
+        engine = self._runner.engine()
+        try:
+            found = [each for each in self._runner.understood_by(engine) if each.name in self._names]
+        finally:
+            engine.close()
+        return tuple(self._node(each) for each in found)
+
+    def _node(self, made: Compiled) -> Node:
+        own = _found(self._runner.table(made.name))
+        mark = f"{'new' if own is None else own.id} {made.defined.digest}"
+        lake = _found(self._table(made.name))
+        if lake is not None and (kept := _mark(lake, self._runner)) != mark:
+            if kept is None:
+                raise CannotComputeBeside(f"there is a table {lake.name}, which isn't beside a layer of this project")
+            _drop(lake)
+        # Sinks get the rows of the layer's own table.
+        return dataclasses.replace(
+            made.node, properties={**made.node.properties, _MARK: mark}, sink=None, is_fixed=True
+        )
+
+    def _compute(self, runner: Runner, nodes: Sequence[Node]) -> None:
+        """Computes the tables beside the layers, and brings them up to date."""
+        runner.progress, runner.pause = self._runner.progress, self._runner.pause
+        try:
+            for number, node in enumerate(nodes, 1):
+                runner.progress(f"computing {node.name} beside its table, {number} of {len(nodes)}")
+                runner.refresh(only=[node.name])
+            for _ in range(_MOST_ROUNDS):
+                began = time.monotonic()
+                runner.refresh()
+                if time.monotonic() - began <= _SHORT_SECONDS:
+                    break
+        except LayersFailed as error:
+            raise RefreshFailed(f"{error}. Nothing is cut over") from error
+
+
+def _found(lake: LakeTable) -> LakeTable | None:
+    try:
+        lake.schema()
+    except NoSuchObjectException:
+        return None
+    return lake
+
+
+def _mark(lake: LakeTable, runner: Runner) -> str | None:
+    """Of which table and definition a table is that is beside a layer; None for one that isn't."""
+    properties = lake.schema().properties
+    return properties.get(_MARK) if properties.get(PROJECT) == runner.graph.project.name else None
+
+
+def _clear(runner: Runner, node: Node) -> None:
+    """Drops what is beside a layer if the layer's own table is by that definition."""
+    lake = _found(runner.find(f"{node.name}{SUFFIX}"))
+    mark = None if lake is None else _mark(lake, runner)
+    if lake is None or mark is None:
+        return
+    latest = latest_refresh(runner.find(node.name))
+    if latest is not None and latest[1].kept is not None and mark.endswith(f" {latest[1].kept.digest}"):
+        _drop(lake)
+
+
+def _drop(lake: LakeTable) -> None:
+    """Drops a table with its files."""
+    named = lake.named
+    lake.position()  # raises TableReplaced: what has its name by now isn't dropped
+    lake.client.call(lambda thrift: thrift.drop_table(named.database, named.table, True))

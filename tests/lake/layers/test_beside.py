@@ -1,0 +1,298 @@
+"""Other definitions that are computed beside the tables, which are refreshed and read meanwhile."""
+
+import contextlib
+import random
+from collections.abc import Callable
+
+import pytest
+
+from lake.layers.runner.beside import SUFFIX, CannotComputeBeside, apply_beside
+from lake.layers.runner.claims import DefinedElsewhere
+from lake.layers.runner.planning import plan_of
+from lake.layers.runner.records import state_of
+from lake.layers.runner.runner import RefreshFailed, RefreshResult, Runner
+from lake.layers.undo.revert import apply_revert, plan_revert
+from lake.tables.keyed.changes import CHANGE_TYPE
+from tests.lake.client.test_readiness import commit
+from tests.lake.layers.shop import Shop, how, rows_of
+from tests.lake.layers.test_applied_definitions import at
+from tests.lake.layers.test_changed_definitions import ABOVE, CHAIN, MEANINGS, Order, filled
+from tests.lake.layers.test_readiness import EVENTS, ready, source
+from tests.lake.layers.test_reverted_definitions import rows_by
+from tests.support.long_runs import share_of
+
+LAYERS = ("big", "towns", "sums")
+STAGES = ["computed", "begun", "written", "completed", "beside", "cut over"]
+
+
+def applied(runner: Runner) -> RefreshResult:
+    return apply_beside(runner, plan_of(runner))
+
+
+def tables(shop: Shop) -> list[str]:
+    return sorted(shop.client.call(lambda thrift: thrift.get_all_tables(shop.database)))
+
+
+def moments(shop: Shop) -> dict[str, int | None]:
+    return {name: shop.client.table(f"{shop.database}.{name}").position().moment for name in LAYERS}
+
+
+def test_the_tables_are_refreshed_meanwhile_and_cut_over_at_one_moment(shop: Shop) -> None:
+    filled(shop)
+    live = shop.runner(CHAIN.format(5))
+    live.refresh()
+    big = shop.client.table(f"{shop.database}.big")
+    towns = state_of(shop.client.table(f"{shop.database}.towns"))
+    runner = shop.runner(CHAIN.format(8))
+
+    def others() -> None:
+        shop.order((7, 1, 20, "d3"), (1, 1, 6, "d1"))
+        assert how(live.refresh().layers)["big"] == "incremental"
+        assert shop.rows("big") == [(1, "d1", 6), (2, "d1", 7), (3, "d2", 9), (4, "d2", 9), (7, "d3", 20)]
+        shop.order((8, 1, 30, "d3"))
+
+    runner.pause = at("beside", others)
+    before = big.position().position
+    result = applied(runner)
+    assert how(result.layers) == {"big": "beside", "towns": "unchanged", "sums": "beside"}
+    assert shop.rows("big") == [(3, "d2", 9), (4, "d2", 9), (7, "d3", 20), (8, "d3", 30)], "also what came since"
+    assert shop.rows("sums") == [("d2", 18), ("d3", 50)]
+    assert state_of(shop.client.table(f"{shop.database}.towns")) == towns
+    now = moments(shop)
+    assert now["big"] == now["sums"]
+    changes = {(each["id"], each[CHANGE_TYPE]) for each in big.changes(before + 1).to_arrow().to_pylist()}
+    assert changes == {(1, "delete"), (2, "delete"), (8, "insert")}, "the net difference"
+    assert tables(shop) == ["big", "customers", "orders", "sums", "towns"], "what was beside is gone"
+    assert how(shop.runner(CHAIN.format(8)).refresh().layers) == dict.fromkeys(LAYERS, "unchanged")
+    shop.order((9, 1, 40, "d3"))
+    assert how(shop.runner(CHAIN.format(8)).refresh().layers)["big"] == "incremental", "and on from there"
+    with pytest.raises(DefinedElsewhere):
+        live.refresh()
+
+
+@pytest.mark.parametrize("stage", ["computed", "written", "completed", "beside", "cut over"])
+def test_what_is_beside_goes_on_after_an_end(shop: Shop, stage: str) -> None:
+    """Killed anywhere, and the sources change before it is repeated."""
+    filled(shop)
+    shop.runner(CHAIN.format(5)).refresh()
+    runner = shop.runner(CHAIN.format(8))
+
+    def end() -> None:
+        raise KeyboardInterrupt
+
+    runner.pause = at(stage, end)
+    with pytest.raises(KeyboardInterrupt):
+        applied(runner)
+    rows = [(3, "d2", 9), (4, "d2", 9)]
+    assert shop.rows("big") == (rows if stage == "cut over" else [(2, "d1", 7), *rows])
+    shop.order((7, 1, 20, "d3"), (3, 1, 1, "d2"))
+    applied(shop.runner(CHAIN.format(8)))
+    assert shop.rows("big") == [(4, "d2", 9), (7, "d3", 20)]
+    assert shop.rows("sums") == [("d2", 9), ("d3", 20)]
+    assert not [each for each in tables(shop) if each.endswith(SUFFIX)]
+
+
+@pytest.mark.long
+def test_what_is_kept_is_not_computed_again(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(CHAIN.format(5)).refresh()
+    runner = shop.runner(CHAIN.format(8))
+
+    def end() -> None:
+        raise KeyboardInterrupt
+
+    runner.pause = at("beside", end)
+    with pytest.raises(KeyboardInterrupt):
+        applied(runner)
+    beside = shop.client.table(f"{shop.database}.big{SUFFIX}")
+    first = state_of(beside).instant
+    seen = []
+    again = shop.runner(CHAIN.format(8))
+    again.pause = at("beside", lambda: seen.append(state_of(beside).instant))
+    applied(again)
+    assert seen == [first]
+
+    runner = shop.runner(CHAIN.format(6))
+    runner.pause = at("beside", end)
+    with pytest.raises(KeyboardInterrupt):
+        applied(runner)
+    applied(shop.runner(CHAIN.format(20)))
+    assert shop.rows("big") == [], "by another definition, what was kept is of no use"
+
+
+def test_new_tables(shop: Shop) -> None:
+    filled(shop)
+    text = CHAIN.format(5)
+    shop.runner(text).refresh()
+    other = CHAIN.format(8) + ";\nCREATE MATERIALIZED VIEW days AS SELECT dt, count(*) AS n FROM big GROUP BY dt"
+    result = applied(shop.runner(other))
+    assert how(result.layers) == {"big": "beside", "towns": "unchanged", "sums": "beside", "days": "beside"}
+    assert shop.rows("days") == [("d2", 2)]
+
+
+def test_a_table_that_cannot_be_computed_leaves_all_as_they_were(shop: Shop) -> None:
+    filled(shop)
+    text = (
+        "CREATE MATERIALIZED VIEW big (CONSTRAINT e EXPECT (amount < {0}) ON VIOLATION FAIL UPDATE)"
+        " AS SELECT id, dt, amount FROM orders"
+    )
+    shop.runner(text.format(100)).refresh()
+    before = shop.rows("big")
+    with pytest.raises(Exception, match="rows don't meet e"):
+        applied(shop.runner(text.format(6)))
+    assert shop.rows("big") == before
+    runner = shop.runner(text.format(50))
+    runner.pause = at("beside", lambda: shop.order((7, 1, 70, "d3")))
+    with pytest.raises(Exception, match="rows don't meet e"):
+        applied(runner)
+    assert shop.rows("big") == before
+
+
+def test_rows_that_cannot_be_computed_leave_all_as_they_were(shop: Shop) -> None:
+    text = "CREATE MATERIALIZED VIEW big AS SELECT id, dt, {} AS n FROM orders"
+    others = ";\nCREATE MATERIALIZED VIEW towns AS SELECT city, count(*) AS n FROM customers GROUP BY city"
+    shop.know((1, "Oslo"))
+    shop.order((1, 1, 5, "7"))
+    shop.runner(text.format("amount") + others).refresh()
+    before, other = shop.rows("big"), text.format("CAST(dt AS BIGINT)") + others.replace("count(*)", "count(*) + 1")
+    runner = shop.runner(other)
+    runner.pause = at("beside", lambda: shop.order((2, 1, 5, "d1")))
+    with pytest.raises(RefreshFailed, match=r"big can't be computed, and so nothing is cut over: .*d1"):
+        applied(runner)
+    with pytest.raises(RefreshFailed, match=r"big failed: .*d1.* Nothing is cut over"):
+        applied(shop.runner(other))
+    assert (shop.rows("big"), shop.rows("towns")) == (before, [("Oslo", 1)])
+    shop.unorder((2, "d1"))
+    applied(shop.runner(other))
+    assert (shop.rows("big"), shop.rows("towns")) == ([(1, "7", 7)], [("Oslo", 2)])
+
+
+@pytest.mark.long
+def test_what_was_computed_beside_is_taken_back(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(CHAIN.format(5)).refresh()
+    shop.order((5, 1, 6, "d3"))
+    applied(shop.runner(CHAIN.format(8)))
+    shop.order((1, 1, 9, "d1"), (8, 2, 7, "d3"))
+    runner = shop.runner(CHAIN.format(8))
+    runner.refresh()
+    revert = plan_revert(runner)
+    assert {each.layer for each in revert.restored} == {f"{shop.database}.big", f"{shop.database}.sums"}
+    apply_revert(runner, revert)
+    rows_by(shop, 5)
+    applied(shop.runner(CHAIN.format(7)))
+    rows_by(shop, 7)
+
+
+def test_partitions_turn_ready_as_with_any_refresh(shop: Shop) -> None:
+    events = source(shop, "events")
+    events.upsert(rows_of([(1, 5, "d1"), (2, -6, "d2"), (3, 1, "d3")], EVENTS))
+    commit(events, "dt=d1", "dt=d2")
+    text = (
+        "CREATE MATERIALIZED VIEW good (CONSTRAINT positive EXPECT (n > 0) ON VIOLATION HOLD PARTITION)"
+        " PARTITIONED BY (dt) AS SELECT id, {} AS n, dt FROM events;"
+        " CREATE MATERIALIZED VIEW top PARTITIONED BY (dt) TBLPROPERTIES ('readiness' = 'sources') AS"
+        " SELECT id, n * 2 AS n, dt FROM good"
+    )
+    shop.runner(text.format("n + 0")).refresh()
+    assert (ready(shop, "good"), ready(shop, "top")) == (["dt=d1"], ["dt=d1"])
+    runner = shop.runner(text.format("n + 10"))
+    meanwhile = []
+    runner.pause = at("beside", lambda: meanwhile.append(ready(shop, "top")))
+    applied(runner)
+    assert meanwhile == [["dt=d1"]]
+    assert (ready(shop, "good"), ready(shop, "top")) == (["dt=d1", "dt=d2"], ["dt=d1", "dt=d2"])
+    assert shop.rows("top") == [(1, 30, "d1"), (2, 8, "d2")]
+    applied(shop.runner(text.format("n - 2")))
+    assert (ready(shop, "good"), ready(shop, "top")) == (["dt=d1"], ["dt=d1"]), "d2 doesn't meet it any more"
+    assert shop.rows("good") == [(1, 3, "d1")]
+
+
+def test_what_is_refused(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(CHAIN.format(5)).refresh()
+    shop.table(f"big{SUFFIX}", {"id": "bigint"}, {"primary-key": "id"})
+    with pytest.raises(CannotComputeBeside, match="isn't beside a layer of this project"):
+        applied(shop.runner(CHAIN.format(8)))
+    assert shop.rows("big") == [(2, "d1", 7), (3, "d2", 9), (4, "d2", 9)]
+
+
+def test_a_second_one_is_refused(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(CHAIN.format(5)).refresh()
+    runner, said = shop.runner(CHAIN.format(8)), []
+
+    def second() -> None:
+        for apply in (applied, Runner.refresh):
+            with pytest.raises(DefinedElsewhere) as refused:
+                apply(shop.runner(CHAIN.format(6)))
+            said.append(str(refused.value))
+
+    runner.pause = at("beside", second)
+    applied(runner)
+    assert all("big gets another definition already" in each for each in said)
+    assert shop.rows("big") == [(3, "d2", 9), (4, "d2", 9)]
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.long) for each in range(1, share_of(100)))])
+def test_random_definitions_beside(shop: Shop, seed: int) -> None:
+    """With changes of sources, refreshes by the old definition and ends meanwhile: rows are those of the definition."""
+    rng = random.Random(seed)
+    orders: dict[tuple[int, str], Order] = {}
+    shop.know((1, "Oslo"))
+
+    def change() -> None:
+        ids = rng.sample(range(8), rng.randint(1, 3))
+        rows = [(id, rng.choice([None, 1, 2]), rng.choice([None, 4, 5, 6, 9]), f"d{id % 3}") for id in ids]
+        shop.order(*rows)
+        orders.update({(row[0], row[3]): row for row in rows})
+        if rng.random() < 0.3:
+            gone = rng.choice([*orders])
+            shop.unorder(gone)
+            del orders[gone]
+
+    change()
+    texts, meaning = MEANINGS[0]
+    text = texts[0] + ABOVE
+    shop.runner(text).refresh()
+    for _ in range(4):
+        texts, meaning = rng.choice(MEANINGS)
+        before, text = text, rng.choice(texts) + ABOVE
+        for stage in (*rng.sample(STAGES, 2), "none"):
+            runner = shop.runner(text)
+            end = rng.random() < 0.6
+            by = text if stage == "cut over" else before  # a program that starts then has the files of now
+            runner.pause = at(stage, _doing(shop, by, change, rng.random() < 0.7, end=end))
+            try:
+                applied(runner)
+                before = text
+            except DefinedElsewhere:
+                pass  # others have put their definition, which means the same, in other words
+            except KeyboardInterrupt:
+                before = text if stage == "cut over" else before
+            if rng.random() < 0.3:
+                change()
+        applied(shop.runner(text))
+        wanted = sorted(
+            [(row[0], row[3], total) for row in orders.values() for total, there in [meaning(row)] if there], key=repr
+        )
+        assert sorted(shop.rows("big"), key=repr) == wanted
+        sums: dict[str, list[int | None]] = {}
+        for _id, dt, total in wanted:
+            sums.setdefault(dt, []).append(total)
+        known = {dt: [each for each in totals if each is not None] for dt, totals in sums.items()}
+        assert shop.rows("sums") == [(dt, len(sums[dt]), sum(known[dt]) if known[dt] else None) for dt in sorted(sums)]
+
+
+def _doing(shop: Shop, before: str, change: Callable[[], None], refreshes: bool, *, end: bool) -> Callable[[], None]:
+    """What others do while something is applied; then it ends, perhaps."""
+
+    def do() -> None:
+        change()
+        if refreshes:
+            with contextlib.suppress(DefinedElsewhere):  # if the definition of before has been replaced
+                shop.runner(before).refresh()
+        if end:
+            raise KeyboardInterrupt
+
+    return do
