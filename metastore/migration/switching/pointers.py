@@ -133,6 +133,8 @@ class Pointers:
             state = waited_for(answer, lambda asked: self._old.call("check_lock", asked), _looks())
             if state == LockState.WAITING:
                 raise Committed(f"{key} is locked there for longer than {LOCK_SECONDS:g} s: see who commits it")
+            if state != LockState.ACQUIRED:
+                raise Committed(f"{key} couldn't be locked there, since its lock was aborted: repeat this")
             yield
         finally:
             with suppress(ExceptionStruct, TApplicationException):
