@@ -154,11 +154,6 @@ class Runner:
         found.applied = self.applied
         return found
 
-    def keep_parts(self) -> None:
-        """Lets tables keep the parts that they consist of now, also when they are rolled back to before they did."""
-        fixed = {each.name: dataclasses.replace(each, is_fixed=True) for each in self.graph.nodes if each.is_of_record}
-        self.given = self.given.with_nodes(fixed)
-
     def table(self, name: str) -> LakeTable:
         """The lake table of that name: one table, the same until the next refresh begins."""
         return self._tables.setdefault(name, self._find(name))
