@@ -403,7 +403,7 @@ def test_partitions_wait_for_the_sources_of_their_rows(shop: Shop) -> None:
     shop.runner(text("shiny")).refresh()
     for layer in ("sales", "days"):
         assert ready(shop, layer) == ["dt=d1", "dt=d2", "dt=d3"]
-    assert shop.rows("days") == [("d1", 1), ("d2", 1), ("d3", 1)]
+    assert shop.rows("days") == [(1, "d1"), (1, "d2"), (1, "d3")]
 
 
 @pytest.mark.long

@@ -81,7 +81,7 @@ class Restated:
             found = _order(self.type, value if self.type == "string" else value_of(self.type, value))
         except BadQuery:
             return None
-        return sum(each.until is not None and found >= _order(self.type, each.until) for each in self.parts)
+        return sum(1 for each in self.parts if each.until is not None and found >= _order(self.type, each.until))
 
     def is_latest(self, value: str) -> bool:
         """Whether a partition may have rows of the last part."""
