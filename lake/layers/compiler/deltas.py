@@ -125,16 +125,19 @@ class Deltas:
         *,
         grown: Collection[str] = (),
         prunes: Callable[[str, Sequence[str]], bool] = lambda relation, columns: True,
+        is_exact: bool = False,
     ) -> None:
         """`changed`: the tables that may have changed. `prefix`: what names of steps begin with.
 
         `grown`: tables of which no row has changed or gone, some have only come. `prunes`: whether less is read of a
-        relation if the values of some of its columns are known.
+        relation if the values of some of its columns are known. `is_exact`: what is stored is the query's answer
+        before, so that rows count for nothing that a condition leaves out before and after.
         """
         self._relations = relations
         self._changed = frozenset(changed)
         self._grown = frozenset(grown)
         self.prunes = prunes
+        self._is_exact = is_exact
         self._prefix = prefix
         self._made: dict[tuple[object, ...], str | None] = {}
         self.steps: list[Step] = []
@@ -353,8 +356,10 @@ class Deltas:
         both = self.may_change(operator.left) and self.may_change(operator.right)
         if operator.kind is JoinKind.INNER and not (both and left_key is None and right_key is None):
             return self._inner_delta(operator, side)
-        if operator.kind is JoinKind.FULL or left_key is None:
+        if operator.kind is JoinKind.FULL or (left_key is None and not operator.equal):
             return self._delta_by_value(operator, side)
+        if left_key is None:
+            return self._delta_by_row(operator, side)
         left = self._touched_left(operator, side)
         if left is None:
             return None
@@ -453,6 +458,34 @@ class Deltas:
         self._made[key] = self.add("left", union_of(parts), keep=True) if parts else None
         return self._made[key]
 
+    def _delta_by_row(self, operator: Join, side: Side) -> str | None:
+        """The rows of the left that changed, joined, and all those with values of the join's columns that changed on
+        the right. Nothing tells rows of the left apart: what is of both kinds is left out of the first."""
+        partners = self._partners(operator, operator.left, operator.right, again=False)
+        changed, found = self.delta(operator.left, side), None
+        if not self.may_change(operator.right):
+            return changed and self._join(operator, changed, self.rows(operator.right, side, partners))
+        touched = self._values(operator.right, [second for _, second in operator.equal])
+        among = Among(touched, operator.equal)
+        if changed is not None:
+            own = {name: exp.column(name, table="l") for name in operator.left.columns}
+            columns = [value.copy() for value in own.values()]
+            apart = self.add("apart", _semi_join(columns, changed, among, own, kind="ANTI"))
+            found = self._join(operator, apart, self.rows(operator.right, side, partners))
+        like = found if found is not None or side is Side.AFTER else self.delta(operator, Side.AFTER)
+        begin, known = len(self.steps), dict(self._made)
+        left = self.rows(operator.left, side, among)
+        of_right = Among(touched, tuple((second, second) for _, second in operator.equal))
+        joined = self._join(operator, left, self.rows(operator.right, side, of_right))
+        if like is not None:  # mostly nothing has changed on the right, and these steps are nothing for others then
+            none = select_from(operator.columns, like).where(exp.false())
+            self.steps[begin:] = [each._replace(only_if=touched) for each in self.steps[begin:]]
+            self.steps[-1] = self.steps[-1]._replace(otherwise=none)
+            self._made = known
+        if found is None:
+            return joined
+        return self.add("joined", union_of([select_from(operator.columns, each) for each in (found, joined)]))
+
     def _delta_by_value(self, operator: Join, side: Side) -> str:
         """All rows of a join with values of its columns that changed on either side; all rows, without such columns."""
         if not operator.equal:
@@ -495,7 +528,7 @@ class Deltas:
             yield self._values(operator.input, operator.groups), names
         elif isinstance(operator, Window) and {*wanted} <= {*operator.partition} and operator.partition:
             yield self._values(operator.input, operator.partition), names
-        elif isinstance(operator, Filter):
+        elif isinstance(operator, Filter) and not (self._is_exact and _is_by_row(operator)):
             yield from self._where_touched(operator.input, names)
         elif isinstance(operator, Project) and all(operator.plain(each) is not None for each in wanted):
             yield from self._where_touched(
@@ -623,6 +656,20 @@ def _semi_join(
     ]
     join = exp.Join(this=relation(among.step, "r"), kind=kind, on=exp.and_(*conditions))
     return select_from(columns, relation(step, "l")).join(join, copy=False)
+
+
+def _is_by_row(operator: Operator) -> bool:
+    """Whether only its rows say what an operator touches, and not groups, which are known without them."""
+    match operator:
+        case Filter(input=input) | Project(input=input):
+            return _is_by_row(input)
+        case UnionAll(branches=branches):
+            return all(map(_is_by_row, branches))
+        case Aggregate(groups=groups):
+            return not groups
+        case Window(partition=partition):
+            return not partition
+    return True
 
 
 def _is_over_rows(operator: Operator) -> bool:

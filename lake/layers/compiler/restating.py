@@ -41,6 +41,13 @@ def divided(layer: Layer, checks: Checks, parts: Restated) -> Divided | None:
     return Divided(latest, earlier, latest_checks, earlier_checks)
 
 
+def parts_in(layer: Layer, parts: Restated) -> list[Operator] | None:
+    """A layer's operator of each of its parts alone. None if they can't be told apart so."""
+    count = len(parts.parts)
+    found = [_some(layer.operator, count, slice(number, number + 1), {}) for number in range(count)]
+    return None if None in found else [each for each in found if each is not None]
+
+
 def _some(operator: Operator, count: int, branches: slice, made: dict[int, Operator]) -> Operator | None:
     """An operator over some of the branches of its union alone. `made` gets those that replace others, by these."""
     found: Operator | None = None

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
+from lake.client.lake_types import Instant
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Comparer, Defined, changes_between
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.texts.restated import Restated
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.layer_tables import PROJECT
-from lake.layers.runner.records import Record, latest_refresh
+from lake.layers.runner.records import Record, last_refresh_ever, latest_refresh
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 from lake.tables.properties import keep_property
@@ -47,14 +48,20 @@ class Definitions:
         return changes_between(before, made.defined, self._comparer)
 
 
+def defining_refresh(lake: LakeTable) -> tuple[Instant, Record] | None:
+    """The refresh that says by which definition a layer's table goes on: the latest one. That it was rolled back with
+    the table's rows takes no definition back, unless the table was reverted. Raises NoSuchObjectException."""
+    return last_refresh_ever(lake) if _reverted(lake) is None else latest_refresh(lake)
+
+
 def parts_of(lake: LakeTable, project: str) -> Restated | None:
-    """The parts that the table of a project's layer consists of since its latest refresh; None for one query for all
-    rows, and for a table that isn't the project's.
+    """The parts that the table of a project's layer consists of; None for one query for all rows, and for a table that
+    isn't the project's.
 
     Raises LookupError if they aren't known any more.
     """
     try:
-        latest = latest_refresh(lake) if lake.schema().properties.get(PROJECT) == project else None
+        latest = defining_refresh(lake) if lake.schema().properties.get(PROJECT) == project else None
     except NoSuchObjectException:
         return None
     if latest is None or latest[1].kept is None or not latest[1].kept.restated:
@@ -95,7 +102,7 @@ def check_restated(made: Compiled, lake: LakeTable, definitions: Definitions) ->
     refresh computes earlier rows by another query unless somebody says so."""
     if not made.node.is_of_record or made.node.restated is None:
         return
-    latest = latest_refresh(lake)
+    latest = defining_refresh(lake)
     changes = () if latest is None else definitions.changes(made, lake, latest[1])
     if {*changes} - {Change.KEY, Change.COLUMNS}:
         parts = made.node.restated

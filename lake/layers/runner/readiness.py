@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.lineage import Origin, origins
+from lake.layers.compiler.restating import parts_in
+from lake.layers.compiler.texts.restated import Restated
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
 from lake.protocol.formats.partition_names import parse_name
 from lake.protocol.lake import CommitPartitionsRequest, ReopenPartitionsRequest
@@ -21,6 +24,24 @@ class Turned:
     committed: Sequence[str]
     reopened: Sequence[str]
     waiting: Mapping[str, str]
+
+
+class _Among(NamedTuple):
+    """Partitions whose value of a column is of one of the parts by which a layer is defined."""
+
+    column: str
+    parts: Restated
+    number: int
+
+    def may_have(self, values: Mapping[str, str]) -> bool:
+        return self.parts.number_of(values[self.column]) in (self.number, None)
+
+
+class _Needed(NamedTuple):
+    """What a layer's partitions wait for: a reference to a table. `among`: only those that are of all of these."""
+
+    origin: Origin
+    among: tuple[_Among, ...]
 
 
 class _Partitions:
@@ -60,23 +81,24 @@ class Readiness:
         self._layers = {each.name: each for each in layers}
         self._lakes = lakes
         self._origins = {each.name: list(self._origins_of(each)) for each in layers if each.node.waits_for_sources}
-        named = {origin.table for found in self._origins.values() for origin in found} - self._layers.keys()
+        named = {each.origin.table for found in self._origins.values() for each in found} - self._layers.keys()
         self._known = {name: _Partitions(lakes[name]) for name in sorted(named)}
 
-    def _origins_of(self, made: Compiled) -> Iterator[Origin]:
+    def _origins_of(self, made: Compiled) -> Iterator[_Needed]:
         """References to tables that have partitions that may not be ready, through layers that don't say so."""
-        columns = {name: made.layer.outputs[name] for name in made.node.partitions}
-        yield from self._resolved(origins(made.layer.operator, columns))
+        yield from self._resolved(made, {name: made.layer.outputs[name] for name in made.node.partitions}, ())
 
-    def _resolved(self, found: Iterator[Origin]) -> Iterator[Origin]:
-        for origin in found:
+    def _resolved(self, made: Compiled, columns: Mapping[str, str], among: tuple[_Among, ...]) -> Iterator[_Needed]:
+        """The same for a layer, of which some columns are those of the partitions, by their names."""
+        for needed in _read_by(made, columns):
+            origin, within = needed.origin, (*among, *needed.among)
             below = self._layers.get(origin.table)
             if below is None or below.node.waits_for_sources:
-                yield origin
+                yield _Needed(origin, within)
                 continue
             outputs = below.layer.outputs
             inner = {name: outputs[column] for name, column in origin.columns.items() if column in outputs}
-            yield from self._resolved(origins(below.layer.operator, inner))
+            yield from self._resolved(below, inner, within)
 
     def settle(self, name: str, held: Mapping[str, str]) -> Turned:
         """Commits and reopens a layer's partitions as they should be, after its sources that are layers.
@@ -100,7 +122,9 @@ class Readiness:
     def _waits_for(self, name: str, partition: str) -> str | None:
         """Which partition of a source a layer's partition waits for, in words; None for none."""
         values = {key.lower(): value for key, value in parse_name(partition).items()}
-        for origin in self._origins[name]:
+        for origin, among in self._origins[name]:
+            if not all(each.may_have(values) for each in among):
+                continue
             found = self._known[origin.table]
             wanted = {column: values[own] for own, column in origin.columns.items() if column in found.keys}
             if not wanted or not found.is_open:
@@ -111,3 +135,16 @@ class Readiness:
             if not found.any(wanted, ready=True):
                 return f"{origin.table} has no partition of {shown} yet"
         return None
+
+
+def _read_by(made: Compiled, columns: Mapping[str, str]) -> Iterator[_Needed]:
+    """The references of a layer's query to tables; where it consists of parts, those of each for its own rows."""
+    parts = made.node.restated
+    names = [] if parts is None else [name for name in columns if columns[name] == made.layer.outputs[parts.column]]
+    found = parts_in(made.layer, parts) if parts is not None and names else None
+    if parts is None or found is None:
+        yield from (_Needed(each, ()) for each in origins(made.layer.operator, columns))
+        return
+    for number, operator in enumerate(found):
+        within = tuple(_Among(name, parts, number) for name in names)
+        yield from (_Needed(each, within) for each in origins(operator, columns))

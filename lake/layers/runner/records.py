@@ -159,6 +159,11 @@ def latest_refresh(layer: LakeTable) -> tuple[Instant, Record] | None:
     return next(standing_refreshes(layer), None)
 
 
+def last_refresh_ever(layer: LakeTable) -> tuple[Instant, Record] | None:
+    """A layer's latest refresh, also one that is undone, and what it said of itself."""
+    return next(_refreshes(layer), None)
+
+
 def standing_refreshes(layer: LakeTable) -> Iterator[tuple[Instant, Record]]:
     """A layer's refreshes that aren't undone, the latest first."""
     return ((instant, record) for instant, record in _refreshes(layer) if instant.undone_by is None)

@@ -7,13 +7,14 @@ each runner puts the two together before it looks at a definition.
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
+from lake.client.lake_types import Instant
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Defined, settings_of
 from lake.layers.compiler.graph import Node
 from lake.layers.compiler.restating import divided
 from lake.layers.compiler.texts.restated import Part, Restated, can_be_restated_by
 from lake.layers.errors import BadQuery
-from lake.layers.runner.definitions import Definitions, definition_of
+from lake.layers.runner.definitions import Definitions, defining_refresh, definition_of
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.records import Record, latest_refresh
 from lake.layers.runner.runner import Runner
@@ -34,8 +35,9 @@ def understood(runner: Runner, engine: Engine) -> list[Compiled]:
     for made in found:
         if not made.node.is_of_record:
             continue
-        changes = definitions.changes(made, runner.table(made.name), _latest(runner.table(made.name)))
-        if changes:
+        lake = runner.table(made.name)
+        latest = defining_refresh(lake)
+        if latest is not None and (changes := definitions.changes(made, lake, latest[1])):
             is_other = Change.QUERY in changes or Change.UNKNOWN in changes
             node = runner.given.node(made.name) if is_other else made.node
             taken[made.name] = dataclasses.replace(node, is_fixed=True)
@@ -112,9 +114,11 @@ class _Restating:
         if node.query is None or node.is_captured:
             raise CannotRestate(f"{name} has flows: only a table of one query can be restated from a date on")
         lake = self._runner.table(name)
-        record = _record(lake)
-        if record is None:
+        latest = _refresh(lake)
+        self._runner.applied.note(name, latest, is_other=False)  # the plan notices what others apply since
+        if latest is None:
             raise CannotRestate(f"{name} was never refreshed: all of it is new")
+        record = latest[1]
         before = definition_of(lake, record)
         if before is None or record.kept is None:
             raise CannotRestate(f"{name}: what it was computed by isn't known: {_WHOLE}")
@@ -222,15 +226,13 @@ def _known_by(made: Compiled) -> tuple[object, ...]:
     return made.layer.key, made.row_keys, [visible.get(each) for each in made.layer.operator.key or ()]
 
 
-def _record(lake: LakeTable) -> Record | None:
+def _refresh(lake: LakeTable) -> tuple[Instant, Record] | None:
     try:
-        latest = latest_refresh(lake)
+        return latest_refresh(lake)
     except NoSuchObjectException:
         return None
+
+
+def _record(lake: LakeTable) -> Record | None:
+    latest = _refresh(lake)
     return None if latest is None else latest[1]
-
-
-def _latest(lake: LakeTable) -> Record:
-    found = _record(lake)
-    assert found is not None
-    return found

@@ -174,11 +174,6 @@ class Runner:
         found.keyed_by = self.table
         return found
 
-    def keep_parts(self) -> None:
-        """Lets tables keep the parts that they consist of now, also when they are rolled back to before they did."""
-        fixed = {each.name: dataclasses.replace(each, is_fixed=True) for each in self.graph.nodes if each.is_of_record}
-        self.given = self.given.with_nodes(fixed)
-
     def table(self, name: str) -> LakeTable:
         """The lake table of that name: one table, the same until the next refresh begins."""
         return self._tables.setdefault(name, self.find(name))
@@ -620,7 +615,7 @@ class _Refresh:
     ) -> "_Plan":
         """How a layer is refreshed. `why` it must be computed as a whole; None if its increment does."""
         if why is None and (both := self._divided(made, state, changed)) is not None:
-            return self._restated(made, both, relations, changed)
+            return self._restated(made, state, both, relations, changed)
         if why is not None or (made.kind == "full" and changed.rows):
             whole = self._planned(made, state, relations, changed.rows, whole=True)
             return dataclasses.replace(whole, why=why or made.reasons[0])
@@ -648,23 +643,35 @@ class _Refresh:
         return divided(made.layer, made.checks, made.node.restated)
 
     def _restated(
-        self, made: Compiled, both: Divided, relations: Mapping[str, Relations], changed: "_Changes"
+        self, made: Compiled, state: LayerState, both: Divided, relations: Mapping[str, Relations], changed: "_Changes"
     ) -> "_Plan":
         """How the last part of a layer is computed, and the others are brought up to date."""
         assert made.node.restated is not None
-        deltas = self._deltas(made, relations, changed.rows)
+        deltas = self._deltas(made, state, relations, changed.rows)
         step = restated(both, deltas, self._sources.rows_at(made.name, self._positions[made.name]), made.node.restated)
         since = f"{made.node.restated.column} >= {made.node.restated.since}"
         return _Plan(deltas, step, False, f"another definition where {since}", None, 0, both)
 
-    def _deltas(self, made: Compiled, relations: Mapping[str, Relations], changed: Mapping[str, Changed]) -> Deltas:
+    def _is_exact(self, made: Compiled, state: LayerState) -> bool:
+        """Whether the table's rows are the query's answer over what was read last. A replay reads what they have in
+        them already."""
+        return made.name not in self._replay and state.record is not None and state.record.complete
+
+    def _deltas(
+        self,
+        made: Compiled,
+        state: LayerState,
+        relations: Mapping[str, Relations],
+        changed: Mapping[str, Changed],
+    ) -> Deltas:
         keys = sum(max(each) for each in changed.values())
         grown = [name for name, each in changed.items() if not each.old]
 
         def prunes(relation: str, columns: Sequence[str]) -> bool:
             return self._sources.prunes(relation, columns, keys)
 
-        return Deltas(relations, changed, f"_{plain(made.name)}", grown=grown, prunes=prunes)
+        is_exact = self._is_exact(made, state)
+        return Deltas(relations, changed, f"_{plain(made.name)}", grown=grown, prunes=prunes, is_exact=is_exact)
 
     def _planned(
         self,
@@ -677,13 +684,11 @@ class _Refresh:
     ) -> "_Plan":
         """One of the two ways to refresh a layer."""
         stored = self._sources.rows_at(made.name, self._positions[made.name])
-        # A replay reads what the table's rows have in them already.
-        merge = made.name not in self._replay and state.record is not None and state.record.complete
-        deltas = self._deltas(made, relations, changed)
+        deltas = self._deltas(made, state, relations, changed)
         if whole:
             step: str | None = recomputed(made.layer, deltas, stored)
         else:
-            step = refresh(made.layer, deltas, stored, merge=merge)
+            step = refresh(made.layer, deltas, stored, merge=self._is_exact(made, state))
         work = 0
         if self._runner.choose and step is not None:
             work = self._sources.sizes(sum(sum(each) for each in changed.values())).work(deltas.steps)

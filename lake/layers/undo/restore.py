@@ -39,7 +39,6 @@ def plan_restore(runner: Runner, moment: Moment) -> Restore:
     Raises BadDefinition, NoSource if the refresh that follows couldn't compute the layers.
     """
     runner.compile()
-    runner.keep_parts()
     found = []
     for node in runner.graph.nodes:
         lake = runner.table(node.name)

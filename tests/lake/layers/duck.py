@@ -100,7 +100,12 @@ class Warehouse:
             grown = {table for table in changed if self._only_grew(relations[table])}
             # Whether less is read is another matter than whether the rows are right, so that it's any.
             deltas = Deltas(
-                relations, changed, f"r{self._number}_{name}", grown=grown, prunes=lambda *_: self._any.random() < 0.5
+                relations,
+                changed,
+                f"r{self._number}_{name}",
+                grown=grown,
+                prunes=lambda *_: self._any.random() < 0.5,
+                is_exact=self._any.random() < 0.5,
             )
             if full or layer.name in self._fresh:
                 changes: str | None = recomputed(layer, deltas, stored)
@@ -168,6 +173,10 @@ class Warehouse:
         for each in steps:
             kind = "TABLE" if each.keep else "VIEW"
             text = self._wholes.text(each.whole) if each.whole else duck_text(each.query)
+            if each.only_if is not None and not self.connection.execute(f"FROM {each.only_if} LIMIT 1").fetchall():
+                if each.otherwise is None:
+                    continue
+                text = duck_text(each.otherwise)
             try:
                 self.connection.execute(f"CREATE TEMP {kind} {each.name} AS {text}")
                 self._made.insert(0, (kind, each.name))

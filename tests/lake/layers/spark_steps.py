@@ -211,7 +211,7 @@ class Steps:
         rows: Counter[Row] = Counter()
         for side in SIDES:
             of_side = {name: each._replace(after=getattr(each, side)) for name, each in relations.items()}
-            deltas = Deltas(of_side, [*relations], f"{prefix}_{side}")
+            deltas = Deltas(of_side, [*relations], f"{prefix}_{side}", is_exact=True)
             whole = side == "before" or made.kind == "full"
             wanted = _answer(lambda side=side: self.expected(text, tables, side))
 

@@ -23,10 +23,14 @@ from lake.layers.runner.planning import Computes, LayerPlan, Other, plan_of
 from lake.layers.runner.records import state_of
 from lake.layers.runner.restating import CannotRestate, apply_whole, restate
 from lake.layers.runner.runner import LayerResult, Runner
+from lake.layers.undo.restore import apply_restore, plan_restore, rolling_back
 from lake.layers.undo.revert import apply_revert, plan_revert, settle, write_back
 from lake.protocol.hive import ShowLocksRequest, UnlockRequest
 from lake.tables.keyed.changes import CHANGE_TYPE
-from tests.lake.layers.shop import Shop, how, ordered
+from lake.tables.keyed_writes import committed
+from tests.lake.client.test_readiness import commit
+from tests.lake.layers.shop import Shop, how, ordered, rows_of
+from tests.lake.layers.test_readiness import ready
 from tests.support.long_runs import share_of
 from tests.support.server import MetastoreServer
 
@@ -263,6 +267,41 @@ def test_the_way_back(shop: Shop) -> None:
     check(shop, (old, "d3"), (new, None))
 
 
+def test_tables_that_are_rolled_back_keep_their_parts(shop: Shop) -> None:
+    """Also if who rolls them back is killed before they are refreshed."""
+    old, new, _ = JOINED
+    filled(shop)
+    first = shop.runner(text_of(old)).refresh()
+    from_day(shop, new, "d2").refresh()
+    shop.order((7, 1, 20, "d1"))
+    runner = shop.runner(text_of(new))
+    restore = plan_restore(runner, first.completed)
+    committed([rolling_back(runner.table(each.layer), each.instants) for each in restore.layers], 20.0)
+    assert plan_for(plan_of(shop.runner(text_of(new)))).computes is Computes.ALL
+    assert result_of(shop.runner(text_of(new)).refresh().layers).how == "full"
+    check(shop, (old, "d2"), (new, None))
+    later = shop.runner(text_of(new))
+    apply_restore(later, plan_restore(later, first.completed))
+    check(shop, (old, "d2"), (new, None))
+
+
+def test_what_is_below_a_revert_keeps_its_parts(shop: Shop) -> None:
+    old, new, _ = JOINED
+    filled(shop)
+    shop.runner(text_of(old)).refresh()
+    whole = shop.runner(text_of(new))
+    plan_of(whole)
+    whole.refresh()
+    text = text_of(new).replace("count(*) AS n", "count(*) * 10 AS n")
+    runner = shop.runner(text)
+    restate(runner, "d2", ["days"], by="dt")
+    plan_of(runner)
+    runner.refresh()
+    runner = shop.runner(text)
+    apply_revert(runner, plan_revert(runner, ["sales"]))
+    assert shop.rows("days") == [("d1", 2), ("d2", 20), ("d3", 20)]
+
+
 def test_who_is_refused(shop: Shop) -> None:
     """Each with the reason, before anything is written."""
     filled(shop)
@@ -331,6 +370,42 @@ def test_expectations_and_quarantines(shop: Shop) -> None:
         shop.runner(failing).refresh()
 
 
+def test_partitions_wait_for_the_sources_of_their_rows(shop: Shop) -> None:
+    """Those of earlier days have been published, and stay so; later ones don't wait for what has their rows no more."""
+    columns, open_ones = {"id": "bigint", "dt": "string"}, {"primary-key": "id,dt", "partition.commit.mode": "manual"}
+    legacy, shiny = (shop.table(name, columns, open_ones, ["dt"]) for name in ("legacy", "shiny"))
+    legacy.upsert(rows_of([(1, "d1"), (2, "d2"), (3, "d2")], columns))
+    commit(legacy, "dt=d1", "dt=d2")
+
+    def text(source: str) -> str:
+        above = "CREATE MATERIALIZED VIEW {} PARTITIONED BY (dt) TBLPROPERTIES ('readiness' = 'sources') AS SELECT {}"
+        return (
+            f"CREATE MATERIALIZED VIEW below AS SELECT id, dt FROM {source};"
+            f"{above.format('sales', 'id, dt FROM ' + source)};"
+            f"{above.format('days', 'dt, count(*) AS n FROM below GROUP BY dt')}"
+        )
+
+    shop.runner(text("legacy")).refresh()
+    for layer in ("sales", "days"):
+        assert ready(shop, layer) == ["dt=d1", "dt=d2"]
+    shiny.upsert(rows_of([(2, "d2"), (4, "d3")], columns))
+    runner = shop.runner(text("shiny"))
+    restate(runner, "d2", by="dt")
+    plan_of(runner)
+    turned = runner.refresh().turned
+    for layer in ("sales", "days"):
+        assert ready(shop, layer) == ["dt=d1"]
+        waiting = next(each.waiting for name, each in turned.items() if name.endswith(f".{layer}"))
+        assert waiting == {
+            f"dt={day}": f"{shop.database}.shiny has uncommitted partitions of dt={day}" for day in ("d2", "d3")
+        }
+    commit(shiny, "dt=d2", "dt=d3")
+    shop.runner(text("shiny")).refresh()
+    for layer in ("sales", "days"):
+        assert ready(shop, layer) == ["dt=d1", "dt=d2", "dt=d3"]
+    assert shop.rows("days") == [(1, "d1"), (1, "d2"), (1, "d3")]
+
+
 @pytest.mark.long
 def test_what_was_before_cannot_be_computed_any_more(shop: Shop) -> None:
     old, new, _ = JOINED
@@ -349,6 +424,21 @@ def test_what_was_before_cannot_be_computed_any_more(shop: Shop) -> None:
     plan_of(runner)
     runner.refresh()
     check(shop, (new, None))
+
+
+def test_a_definition_that_was_applied_since_is_not_lost(shop: Shop) -> None:
+    """Somebody else applies one between the look at what a table is and the plan."""
+    old, new, other = JOINED
+    filled(shop)
+    shop.runner(text_of(old)).refresh()
+    runner = shop.runner(text_of(new))
+    restate(runner, "d2")
+    whole = shop.runner(text_of(other))
+    plan_of(whole)
+    whole.refresh()
+    with pytest.raises(DefinedElsewhere, match="has applied another definition"):
+        plan_of(runner)
+    check(shop, (other, None))
 
 
 def test_the_second_of_two_is_refused(shop: Shop) -> None:
@@ -532,6 +622,21 @@ def test_parts() -> None:
         many.restated(Written.parsed("SELECT 99 AS day"), "2026-01-31")
 
 
+@pytest.mark.parametrize(
+    ("kind", "since", "values"),
+    [
+        ("string", "d2", {"d1": 0, "d2": 1, "d10": 0, "__HIVE_DEFAULT_PARTITION__": 0}),
+        ("date", "2026-01-10", {"2026-01-09": 0, "2026-01-10": 1, "__HIVE_DEFAULT_PARTITION__": 0, "soon": None}),
+        ("timestamp", "2026-01-10", {"2026-01-09 23:59:59.9": 0, "2026-01-10 00:00:00": 1}),
+        ("int", "9", {"10": 1, "9": 1, "8": 0, "-9": 0}),
+    ],
+)
+def test_partitions_of_parts(kind: str, since: str, values: dict[str, int | None]) -> None:
+    parts = Restated("p", kind, [Part("SELECT 1 AS p", {})]).restated(Written.parsed("SELECT 2 AS p"), since)
+    assert {value: parts.number_of(value) for value in values} == values
+    assert [value for value in values if parts.is_latest(value)] == [each for each in values if values[each] != 0]
+
+
 def test_views_of_parts_are_their_own() -> None:
     views = {"big": "SELECT * FROM some", "some": "SELECT * FROM orders"}
     parts = Restated("dt", "string", [Part("SELECT * FROM big", views)])
@@ -552,6 +657,8 @@ def test_views_of_parts_are_their_own() -> None:
         ("timestamp", "2026-01-31T00:00:00Z", None),
         ("int", "020", "20"),
         ("bigint", "2026-01-31", None),
+        ("int", "2147483648", None),
+        ("tinyint", "-128", "-128"),
         ("string", "d1", "d1"),
         ("string", "", None),
         ("double", "1", None),

@@ -13,12 +13,14 @@ from typing import Any
 
 from lake.layers.compiler.texts.written import Written, views_in
 from lake.layers.errors import BadQuery
+from lake.protocol.formats.partition_names import DEFAULT_PARTITION
 from lake.protocol.formats.spark_names import quoted
 
 MOST_PARTS = 8
 """Queries that a table may consist of: each is computed with every refresh."""
 
-_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+_NUMBERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+"""Types of whole numbers, with their bits."""
 _PART = "part"
 
 
@@ -71,12 +73,20 @@ class Restated:
     def latest(self) -> Part:
         return self.parts[-1]
 
-    def is_latest(self, value: str) -> bool:
-        """Whether a value, as names of partitions have it, may be of the last part."""
+    def number_of(self, value: str) -> int | None:
+        """The number of the part that has the rows of a partition, by the value in its name; None if that can't be
+        said."""
+        if value == DEFAULT_PARTITION:
+            return 0
         try:
-            return bool(_order(self.type, value) >= _order(self.type, self.since))
-        except ValueError:  # no value of the type: NULL
-            return True
+            found = _order(self.type, value if self.type == "string" else value_of(self.type, value))
+        except BadQuery:
+            return None
+        return sum(1 for each in self.parts if each.until is not None and found >= _order(self.type, each.until))
+
+    def is_latest(self, value: str) -> bool:
+        """Whether a partition may have rows of the last part."""
+        return self.number_of(value) in (len(self.parts) - 1, None)
 
     def with_latest(self, query: Written) -> "Restated":
         """The same with another query for the last part."""
@@ -124,7 +134,7 @@ def value_of(kind: str, text: str) -> str:
             found = datetime.fromisoformat(text)
             if found.tzinfo is None:
                 return found.isoformat(sep=" ")
-        if kind in _NUMBERS:
+        if kind in _NUMBERS and -1 << _NUMBERS[kind] - 1 <= int(text) < 1 << _NUMBERS[kind] - 1:
             return str(int(text))
         if kind == "string" and text:
             return text

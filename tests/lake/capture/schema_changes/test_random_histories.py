@@ -63,12 +63,12 @@ class History:
             self.others.append(name)
             return f"{table} DROP {name}; {table} ADD {name} int"
         if kind in ("rename_other", "drop_other"):
-            place = self.rng.randrange(len(self.others))
-            name = self.others.pop(place)
+            name, fresh = self.rng.choice(self.others), self.fresh()
+            self.others.remove(name)
             if kind == "drop_other":
                 return f"{table} DROP {name}"
-            self.others.append(self.fresh())
-            return f"{table} RENAME {name} TO {self.others[-1]}"
+            self.others.append(fresh)
+            return f"{table} RENAME {name} TO {fresh}"
         column = self.rng.choice([each for each in agreed if kind != "widen" or each != "b"])
         name = self.names[column]
         if kind == "rename":
