@@ -27,6 +27,7 @@ from metastore.migration import canonical
 from metastore.migration.canonical import Plain
 from metastore.migration.importing import (
     MAX_REPORTED,
+    UNKNOWN_WRITE_IDS,
     UNREAD,
     Tasks,
     batches,
@@ -337,7 +338,7 @@ class Verifier:
             return
         there = self._there.write_ids(there_key, self._positions[0])
         here = self._here.write_ids(here_key, self._positions[1])
-        why = write_ids_differ(here, there)
+        why = UNKNOWN_WRITE_IDS if self._positions[0].transaction is None else write_ids_differ(here, there)
         remark = None if why is None else Remark("write ids", str(there_key), why, serious=True)
         self._count("write ids", remark, of=there_key)
 
