@@ -21,6 +21,7 @@ from lake.protocol.hive import (
     DropConstraintRequest,
     DropPartitionsRequest,
     EnvironmentContext,
+    ForeignKeysRequest,
     HiveObjectPrivilege,
     NoSuchObjectException,
     Partition,
@@ -160,11 +161,15 @@ class Returner:
             there = self._old.table(key)
             if there is None:
                 return
+        kept = there.constraints
+        if _columns(there.table) != _columns(wanted.table):
+            self._without_constraints(there)
+            kept = SQLAllTableConstraints()
         self._alter(key, wanted.table, there.table)
-        self._constraints(key, wanted.constraints, there.constraints)
         self._statistics(key, wanted.statistics, there.statistics)
         if wanted.table.partitionKeys:
             self._partitions(key, here, there, names)
+        self._constraints(key, wanted.constraints, kept)
 
     def _here_key(self, key: TableKey) -> TableKey:
         home = next((new for new, old in self._back.databases.items() if old == key.database), key.database)
@@ -179,13 +184,29 @@ class Returner:
             value = value.replace(catName=there.catName, id=there.id)
             self._call("tables", str(key), "alter_table_with_environment_context", home, key.table, value, AS_GIVEN)
 
+    def _without_constraints(self, there: TableParts) -> None:
+        """Hive 2.3 can't change columns while a constraint names one of them, also a foreign key of another table.
+
+        That one is missing then, so a later round makes it again.
+        """
+        key = there.key
+        self._constraints(key, SQLAllTableConstraints(), there.constraints)
+        request = ForeignKeysRequest(key.database, key.table, None, None, catName=key.catalog)
+        for each in self._old.call("get_foreign_keys", request).foreignKeys or ():
+            child = TableKey(key.catalog, each.fktable_db or "", each.fktable_name or "")
+            if child != key:
+                self._drop_constraint(child, each.fk_name or "")
+
+    def _drop_constraint(self, key: TableKey, name: str) -> None:
+        request = DropConstraintRequest(key.database, key.table, name, key.catalog)
+        self._call("constraints", f"{key} {name}", "drop_constraint", request)
+
     def _constraints(self, key: TableKey, wanted: SQLAllTableConstraints, there: SQLAllTableConstraints) -> None:
         for kind in _ADD:
             one, other = (_by_name(getattr(each, kind)) for each in (wanted, there))
             gone = [name for name, some in other.items() if _forms(one.get(name, [])) != _forms(some)]
             for name in sorted(gone):
-                request = DropConstraintRequest(key.database, key.table, name, key.catalog)
-                self._call("constraints", f"{key} {name}", "drop_constraint", request)
+                self._drop_constraint(key, name)
             new = [each for name, some in sorted(one.items()) if name in gone or name not in other for each in some]
             if new and kind == _LAST:
                 self._late.append((key, new))
@@ -288,6 +309,10 @@ def _passed_on(grant: HiveObjectPrivilege) -> bool:
 
 def _keys(table: Table) -> list[tuple[str | None, str | None]]:
     return [(each.name, each.type) for each in table.partitionKeys or ()]
+
+
+def _columns(table: Table) -> list[tuple[str | None, str | None, str | None]]:
+    return [(each.name, each.type, each.comment) for each in (table.sd and table.sd.cols) or ()]
 
 
 def _by_name(some: Iterable[Any] | None) -> dict[str, list[Any]]:

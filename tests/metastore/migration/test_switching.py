@@ -16,6 +16,7 @@ from thrift.Thrift import TApplicationException
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.errors import UserError
 from lake.protocol.hive import (
+    AddPrimaryKeyRequest,
     AllocateTableWriteIdsRequest,
     Catalog,
     CommitTxnRequest,
@@ -27,10 +28,12 @@ from lake.protocol.hive import (
     MetaException,
     NoSuchObjectException,
     OpenTxnRequest,
+    PrimaryKeysRequest,
     PrincipalType,
     PrivilegeBag,
     PrivilegeGrantInfo,
     ShowLocksRequest,
+    SQLPrimaryKey,
 )
 from lake.protocol.lake import ImportRequest
 from metastore.migration.followed import Home
@@ -488,6 +491,26 @@ def test_what_hives_database_refuses_each_time_stays(
         assert (place.home("so"), tables(place, "old", "so")) == (Home.HERE, [])
         run("roll-back", place.old, "so", *options, "--frozen-by-hand")
         assert (place.home("so"), old.get_all_tables("so")) == (Home.THERE, ["t"])
+
+
+def test_keys_of_a_renamed_database_are_its_own(place: Place, tmp_path: Path) -> None:
+    """And not of a database there that has its name here."""
+    options = ("--uri", place.ours.uri, "--databases", "st_1")
+    with place.client("old") as old, place.client("ours") as ours:
+        for name in ("st_1", "st_2"):
+            old.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+            sd = builders.storage(location=f"file:{tmp_path}/{name}/t")
+            old.create_table(builders.table(name, "t", sd=sd, parameters={"own": name}))
+        run("import", place.old, *options, "--rename", "st_1=st_2")
+        run("cut-over", place.old, "st_1", *options, "--frozen-by-hand")
+        theirs = old.get_table("st_2", "t")
+        key = SQLPrimaryKey("st_2", "t", "id", 1, "pk", False, False, True)
+        ours.add_primary_key(AddPrimaryKeyRequest([key]))
+        run("roll-back", place.old, "st_1", *options, "--frozen-by-hand")
+        [back] = old.get_primary_keys(PrimaryKeysRequest("st_1", "t")).primaryKeys
+        assert (back.table_db, back.pk_name) == ("st_1", "pk")
+        assert old.get_table("st_2", "t") == theirs
+        assert old.get_primary_keys(PrimaryKeysRequest("st_2", "t")).primaryKeys == []
 
 
 @pytest.mark.parametrize("done", [pytest.param(False, marks=pytest.mark.long), True])
