@@ -187,14 +187,14 @@ class Returner:
     def _without_constraints(self, there: TableParts) -> None:
         """Hive 2.3 can't change columns while a constraint names one of them, also a foreign key of another table.
 
-        That one is missing then, so a later round makes it again.
+        That one is missing then, so a later round makes it again: in this database alone, since others aren't compared.
         """
         key = there.key
         self._constraints(key, SQLAllTableConstraints(), there.constraints)
         request = ForeignKeysRequest(key.database, key.table, None, None, catName=key.catalog)
         for each in self._old.call("get_foreign_keys", request).foreignKeys or ():
             child = TableKey(key.catalog, each.fktable_db or "", each.fktable_name or "")
-            if child != key:
+            if child != key and child.of_database == key.of_database:
                 self._drop_constraint(child, each.fk_name or "")
 
     def _drop_constraint(self, key: TableKey, name: str) -> None:
