@@ -427,7 +427,7 @@ class Conflict:
         raise MetaException("javax.jdo.JDOException: Exception thrown when executing query : NOTIFICATION_SEQUENCE\nat")
 
 
-@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("done", [pytest.param(False, marks=pytest.mark.long), True])
 def test_what_hives_database_refuses_once_is_looked_at_again(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
