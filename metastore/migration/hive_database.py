@@ -66,7 +66,7 @@ def _of_one_moment(
     just then would have none."""
 
     @wraps(read)
-    def together(self: "HiveDatabase", *args: P.args, **kwargs: P.kwargs) -> R:
+    def together(self: "HiveDatabase", /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._rows.together():
             return read(self, *args, **kwargs)
 
