@@ -21,7 +21,6 @@ from lake.protocol.hive import (
     DropConstraintRequest,
     DropPartitionsRequest,
     EnvironmentContext,
-    ForeignKeysRequest,
     HiveObjectPrivilege,
     NoSuchObjectException,
     Partition,
@@ -161,15 +160,11 @@ class Returner:
             there = self._old.table(key)
             if there is None:
                 return
-        kept = there.constraints
-        if _columns(there.table) != _columns(wanted.table):
-            self._without_constraints(there)
-            kept = SQLAllTableConstraints()
         self._alter(key, wanted.table, there.table)
+        self._constraints(key, wanted.constraints, there.constraints)
         self._statistics(key, wanted.statistics, there.statistics)
         if wanted.table.partitionKeys:
             self._partitions(key, here, there, names)
-        self._constraints(key, wanted.constraints, kept)
 
     def _here_key(self, key: TableKey) -> TableKey:
         home = next((new for new, old in self._back.databases.items() if old == key.database), key.database)
@@ -183,19 +178,6 @@ class Returner:
             home = key.of_database.on_the_wire
             value = value.replace(catName=there.catName, id=there.id)
             self._call("tables", str(key), "alter_table_with_environment_context", home, key.table, value, AS_GIVEN)
-
-    def _without_constraints(self, there: TableParts) -> None:
-        """Hive 2.3 can't change columns while a constraint names one of them, also a foreign key of another table.
-
-        That one is missing then, so a later round makes it again: in this database alone, since others aren't compared.
-        """
-        key = there.key
-        self._constraints(key, SQLAllTableConstraints(), there.constraints)
-        request = ForeignKeysRequest(key.database, key.table, None, None, catName=key.catalog)
-        for each in self._old.call("get_foreign_keys", request).foreignKeys or ():
-            child = TableKey(key.catalog, each.fktable_db or "", each.fktable_name or "")
-            if child != key and child.of_database == key.of_database:
-                self._drop_constraint(child, each.fk_name or "")
 
     def _drop_constraint(self, key: TableKey, name: str) -> None:
         request = DropConstraintRequest(key.database, key.table, name, key.catalog)
@@ -309,10 +291,6 @@ def _passed_on(grant: HiveObjectPrivilege) -> bool:
 
 def _keys(table: Table) -> list[tuple[str | None, str | None]]:
     return [(each.name, each.type) for each in table.partitionKeys or ()]
-
-
-def _columns(table: Table) -> list[tuple[str | None, str | None, str | None]]:
-    return [(each.name, each.type, each.comment) for each in (table.sd and table.sd.cols) or ()]
 
 
 def _by_name(some: Iterable[Any] | None) -> dict[str, list[Any]]:
