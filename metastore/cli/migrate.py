@@ -424,11 +424,12 @@ def _as_user_errors(place: str) -> Iterator[None]:
     from thrift.Thrift import TException
 
     from lake.protocol.struct import ExceptionStruct
+    from metastore.migration.source import error_text
 
     try:
         yield
     except (ExceptionStruct, TException) as error:
-        raise UserError(f"{place}: {getattr(error, 'message', None) or error}") from None
+        raise UserError(f"{place}: {error_text(error)}") from None
 
 
 def _print_remarks(remarks: "list[Remark]") -> None:

@@ -26,7 +26,7 @@ from metastore.migration.mapping import Selection, database_key
 from metastore.migration.mirroring import Mirror
 from metastore.migration.objects import DatabaseKey, Remark, TableKey
 from metastore.migration.progress import Progress, described
-from metastore.migration.source import Source, SourceFailed, TakenOver
+from metastore.migration.source import Source, SourceFailed, TakenOver, error_text
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import Affected, Seen, Verifier
 
@@ -161,7 +161,7 @@ class Follower:
             except TakenOver:
                 raise
             except (SourceFailed, ExceptionStruct, TApplicationException) as error:
-                text = str(getattr(error, "message", None) or error)
+                text = error_text(error)
                 now = time.monotonic()
                 if since is None:
                     since = now

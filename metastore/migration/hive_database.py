@@ -6,7 +6,8 @@ filtered or translated for a client.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lake.protocol.hive import (
     Catalog,
@@ -52,6 +53,24 @@ from metastore.migration.source import SourceFailed
 SCHEMAS = ("2.3", "3.0", "3.1", "3.2", "4.0", "4.1")
 _OPEN, _ABORTED = "o", "a"
 _DEFAULT_ENGINE = "hive"
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _of_one_moment(
+    read: Callable[Concatenate["HiveDatabase", P], R],
+) -> Callable[Concatenate["HiveDatabase", P], R]:
+    """An object is in many tables. Hive changes them together, so they are read together: a table whose columns change
+    just then would have none."""
+
+    @wraps(read)
+    def together(self: "HiveDatabase", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._rows.together():
+            return read(self, *args, **kwargs)
+
+    return together
 
 
 class HiveDatabase:
@@ -104,6 +123,7 @@ class HiveDatabase:
         found = (each for each in self.databases(key.catalog) if each.name == key.database)
         return next(found, None)
 
+    @_of_one_moment
     def databases(self, catalog: str) -> list[Database]:
         found = [row for row in self._rows.rows("DBS") if (row.get("CTLG_NAME") or DEFAULT_CATALOG) == catalog]
         ids = [row["DB_ID"] for row in found]
@@ -126,6 +146,7 @@ class HiveDatabase:
             for row in sorted(found, key=lambda row: row["NAME"])
         ]
 
+    @_of_one_moment
     def functions(self, database: DatabaseKey) -> list[Function]:
         number = self._database_id(database)
         if number is None:
@@ -159,6 +180,7 @@ class HiveDatabase:
         number = self._database_id(database)
         return [] if number is None else sorted(row["TBL_NAME"] for row in self._rows.rows("TBLS", DB_ID=number))
 
+    @_of_one_moment
     def table(self, key: TableKey) -> TableParts | None:
         row = self._table_row(key)
         if row is None:
@@ -300,10 +322,12 @@ class HiveDatabase:
 
     # --- partitions -------------------------------------------------------------------------------------------
 
+    @_of_one_moment
     def partition_names(self, table: TableParts) -> list[str]:
         row = self._table_row(table.key) if table.table.partitionKeys else None
         return [] if row is None else sorted(self._rows.column("PARTITIONS", "PART_NAME", TBL_ID=row["TBL_ID"]))
 
+    @_of_one_moment
     def partitions(self, table: TableParts, names: Sequence[str]) -> list[Partition]:
         found = self._partition_rows(table, names)
         ids = [row["PART_ID"] for row in found]
@@ -331,6 +355,7 @@ class HiveDatabase:
             return []
         return self._rows.rows("PARTITIONS", TBL_ID=row["TBL_ID"], PART_NAME=list(names))
 
+    @_of_one_moment
     def partition_statistics(self, table: TableParts, names: Sequence[str]) -> list[ColumnStatistics]:
         of = {row["PART_ID"]: row["PART_NAME"] for row in self._partition_rows(table, names)}
         found = self._rows.rows("PART_COL_STATS", PART_ID=list(of)) if of else []
@@ -353,6 +378,7 @@ class HiveDatabase:
         found = sorted(self._rows.rows("ROLES"), key=lambda row: row["ROLE_NAME"])
         return [Role(row["ROLE_NAME"], row["CREATE_TIME"], row["OWNER_NAME"]) for row in found]
 
+    @_of_one_moment
     def members(self, role: str) -> list[RolePrincipalGrant]:
         numbers = [row["ROLE_ID"] for row in self._rows.rows("ROLES", ROLE_NAME=role)]
         return [
@@ -373,6 +399,7 @@ class HiveDatabase:
         ref = HiveObjectRef(HiveObjectType.GLOBAL)
         return [_privilege(row, ref, "USER_PRIV") for row in self._rows.rows("GLOBAL_PRIVS")]
 
+    @_of_one_moment
     def grants(self, database: DatabaseKey, tables: Sequence[str]) -> list[HiveObjectPrivilege]:
         catalog, home = database
         number = self._database_id(database)
@@ -416,6 +443,7 @@ class HiveDatabase:
 
     # --- positions --------------------------------------------------------------------------------------------
 
+    @_of_one_moment
     def positions(self) -> Positions:
         notification = self.last_event()
         if not self._rows.has("TXNS"):
@@ -449,6 +477,7 @@ class HiveDatabase:
             for row in self._rows.following("NOTIFICATION_LOG", "EVENT_ID", after, limit)
         ]
 
+    @_of_one_moment
     def write_ids(self, key: TableKey, positions: Positions) -> WriteIds | None:
         if not self._rows.has("NEXT_WRITE_ID"):  # Hive 2.3: a write id is the transaction's id
             if not positions.transaction:

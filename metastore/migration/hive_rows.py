@@ -38,7 +38,7 @@ class _Cursor(Protocol):
 
 
 class HiveRows:
-    """Reads tables of one database. Each thread has a connection of its own, in a transaction that changes nothing."""
+    """Reads tables of one database. Each thread has a connection of its own, which changes nothing."""
 
     def __init__(self, url: str) -> None:
         """`url`: `postgresql://user:password@host/database`, or `mysql://…`. Raises SourceFailed."""
@@ -47,17 +47,23 @@ class HiveRows:
         self._local = threading.local()
         self._connections = Connections()
         self._tables, self._columns = self._existing()
+        self._unreadable = self._forbidden()
+        self._missing: set[str] = set()
+
+    @property
+    def _is_mysql(self) -> bool:
+        return self._quote == "`"
 
     def close(self) -> None:
         self._connections.close()
 
     def has(self, table: str) -> bool:
-        """Whether this version of Hive has a table."""
-        return table in self._tables
+        """Whether this version of Hive has a table. Raises SourceFailed, as all that follows, if it may not be read."""
+        return self._own(table) is not None
 
     def rows(self, table: str, **equal: Any) -> list[Row]:
         """The rows in which columns have values: one value each, or one of several. No rows where there is no table."""
-        own = self._tables.get(table)
+        own = self._own(table)
         if own is None:
             return []
         many = {column: value for column, value in equal.items() if isinstance(value, (list, tuple, set, frozenset))}
@@ -73,7 +79,7 @@ class HiveRows:
 
     def column(self, table: str, column: str, **equal: Any) -> list[Any]:
         """One column of `rows`."""
-        own = self._tables.get(table)
+        own = self._own(table)
         if own is None:
             return []
         where = f" WHERE {' AND '.join(f'{self._column(own, each)} = %s' for each in equal)}" if equal else ""
@@ -82,7 +88,7 @@ class HiveRows:
 
     def following(self, table: str, column: str, after: int, limit: int) -> list[Row]:
         """The first rows with higher numbers in a column, in their order."""
-        own = self._tables.get(table)
+        own = self._own(table)
         if own is None:
             return []
         name = self._column(own, column)
@@ -91,7 +97,7 @@ class HiveRows:
 
     def distinct(self, table: str, column: str) -> list[Any]:
         """The values that a column has."""
-        own = self._tables.get(table)
+        own = self._own(table)
         if own is None:
             return []
         statement = f"SELECT DISTINCT {self._column(own, column)} AS value FROM {self._quoted(own)}"
@@ -127,7 +133,27 @@ class HiveRows:
         finally:
             del self._local.heard
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What this thread reads in the block is of one moment, not of before and after a change. May be nested."""
+        if getattr(self._local, "together", False):
+            yield
+            return
+        begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT" if self._is_mysql else _BEGIN
+        self._do(begin)
+        self._local.together = True
+        try:
+            yield
+        finally:
+            self._local.together = False
+            if getattr(self._local, "connection", None) is not None:  # one that broke has ended it
+                self._do("COMMIT")
+
     # --- statements -------------------------------------------------------------------------------------------
+
+    def _do(self, statement: str) -> None:
+        with self._cursor() as cursor:
+            cursor.execute(statement, ())
 
     def _selected(self, table: str, equal: dict[str, Any]) -> Iterator[Row]:
         conditions = [
@@ -142,7 +168,7 @@ class HiveRows:
 
     def _existing(self) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
         """The names of tables as they are stored, by those in capitals, and those of columns, by table and name."""
-        schema = "DATABASE()" if self._quote == "`" else "current_schema()"
+        schema = "DATABASE()" if self._is_mysql else "current_schema()"
         statement = (
             "SELECT table_name AS own, column_name AS name FROM information_schema.columns"
             f" WHERE table_schema = {schema}"
@@ -153,6 +179,40 @@ class HiveRows:
             tables[row["OWN"].upper()] = row["OWN"]
             columns[row["OWN"], row["NAME"].upper()] = row["NAME"]
         return tables, columns
+
+    def _forbidden(self) -> set[str]:
+        """Tables that are there, and may not be read. MySQL doesn't tell them."""
+        if self._is_mysql:
+            return set()
+        statement = (
+            "SELECT relname AS own FROM pg_catalog.pg_class WHERE relnamespace = current_schema()::regnamespace"
+            " AND relkind IN ('r', 'p', 'v', 'f') AND NOT has_table_privilege(oid, 'SELECT')"
+        )
+        return {row["OWN"].upper() for row in self._read(statement, [])}
+
+    def _own(self, table: str) -> str | None:
+        """A table's name as it is stored; None if there is none.
+
+        Raises SourceFailed for one that the user may not read: it isn't listed, but what is in it would be lost.
+        """
+        own = self._tables.get(table)
+        if own is None and table not in self._missing:
+            if table in self._unreadable or (self._is_mysql and self._is_refused(table)):
+                raise SourceFailed(f"the database {self.place} can't be read: the user may not read the table {table}")
+            self._missing.add(table)
+        return own
+
+    def _is_refused(self, table: str) -> bool:
+        with self._cursor() as cursor:
+            try:
+                cursor.execute(f"SELECT 1 FROM {self._quoted(table)} LIMIT 0", ())
+            except Exception as error:
+                if error.args[:1] == (_NO_SUCH_TABLE,):
+                    return False
+                if error.args[:1] == (_DENIED,):
+                    return True
+                raise
+        return False
 
     def _column(self, table: str, column: str) -> str:
         """A column's name as it is stored, quoted."""
@@ -191,6 +251,10 @@ class HiveRows:
                 self._connections.forget(broken)
             raise SourceFailed(f"the database {self.place} can't be read: {' '.join(str(error).split())}") from None
 
+
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_DENIED, _NO_SUCH_TABLE = 1142, 1146
+"""MySQL's numbers of the errors for a table that the user may not read, and one that isn't there."""
 
 _BYTEA = 17
 """The type of a column whose values psycopg2 gives as memoryview."""
@@ -250,7 +314,7 @@ def _driver(url: str) -> tuple[Callable[[], Any], str]:
             autocommit=True,
         )
         with connection.cursor() as cursor:
-            cursor.execute("SET SESSION TRANSACTION READ ONLY")
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return connection
 
     return connect_mysql, "`"

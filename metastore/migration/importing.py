@@ -36,7 +36,7 @@ from lake.protocol.struct import ExceptionStruct
 from metastore.migration.mapping import Renaming, Selection, database_key
 from metastore.migration.objects import MOVED_TO, DatabaseKey, Positions, Remark, TableKey, TableParts, WriteIds
 from metastore.migration.progress import Progress
-from metastore.migration.source import Source
+from metastore.migration.source import Source, error_text
 from metastore.migration.thrift_source import ThriftSource
 
 T = TypeVar("T")
@@ -50,6 +50,8 @@ MOVED_FROM = "lake.moved.metadata_location"
 """A parameter of Iceberg's tables at a metastore that was left: their pointers before."""
 
 UNREAD = "it was listed, and then not there: was it dropped meanwhile?"
+
+UNKNOWN_WRITE_IDS = "that metastore tells no transactions, so they aren't known"
 
 _LONGEST_SNAPSHOT = 10_000  # write ids of a table that readers must not see, and that are brought one by one
 
@@ -198,7 +200,7 @@ class Importer:
                 tasks.submit(self._partitions, parts, some)
             self._write_ids(parts)
         except (ExceptionStruct, TApplicationException) as error:
-            self._problem("tables", str(key), _text(error))
+            self._problem("tables", str(key), error_text(error))
 
     def _unbringable(self, parts: TableParts) -> str | None:
         return unbringable(self._source, parts)
@@ -220,7 +222,7 @@ class Importer:
         try:
             request = self._with_partitions(parts, names)
         except (ExceptionStruct, TApplicationException) as error:
-            self._problem("partitions", f"{parts.key} {names[0]} to {names[-1]}", _text(error))
+            self._problem("partitions", f"{parts.key} {names[0]} to {names[-1]}", error_text(error))
             return
         self._bring("", f"{parts.key} {names[0]} to {names[-1]}", request, partitions=len(names))
 
@@ -249,6 +251,9 @@ class Importer:
     def _write_ids(self, parts: TableParts) -> None:
         """What a table's transactions have used isn't used again here; what was aborted stays invisible."""
         if not is_transactional(parts.table):
+            return
+        if self.report.positions.transaction is None:  # a new one here would have a number that was used there
+            self._problem("write ids", str(parts.key), UNKNOWN_WRITE_IDS)
             return
         ids = self._source.write_ids(parts.key, self.report.positions)
         if ids is None or not ids.highest:
@@ -285,7 +290,7 @@ class Importer:
             try:
                 self._target.call("seed_txn_id", SeedTxnIdRequest(highest))
             except ExceptionStruct as error:
-                self._problem("transactions", str(highest), _text(error))
+                self._problem("transactions", str(highest), error_text(error))
 
     # --- sending ----------------------------------------------------------------------------------------------
 
@@ -308,7 +313,7 @@ class Importer:
         try:
             answer = self._target.call("lake_import", self._request(request))
         except (ExceptionStruct, TApplicationException) as error:
-            self._problem(kind or "partitions", name, _text(error))
+            self._problem(kind or "partitions", name, error_text(error))
             return False
         self._note(answer)
         if kind:
@@ -449,10 +454,6 @@ def partition_name(parts: TableParts, partition: Partition) -> str:
     """A partition's name, by its values."""
     keys = [each.name or "" for each in parts.table.partitionKeys or ()]
     return partition_names.make_name(keys, partition.values or [])
-
-
-def _text(error: Exception) -> str:
-    return str(getattr(error, "message", None) or error)
 
 
 def _described(grant: HiveObjectPrivilege) -> str:

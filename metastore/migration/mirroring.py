@@ -38,7 +38,7 @@ from metastore.migration.importing import (
 from metastore.migration.mapping import Renaming, Selection
 from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey, Remark, TableKey, TableParts
 from metastore.migration.progress import Progress
-from metastore.migration.source import Source
+from metastore.migration.source import Source, error_text
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import Affected, constraint_form, constraint_name, grant_name
 
@@ -213,7 +213,7 @@ class Mirror(Importer):
         try:
             action()
         except (ExceptionStruct, TApplicationException) as error:
-            self._problem("tables", str(key), str(getattr(error, "message", None) or error))
+            self._problem("tables", str(key), error_text(error))
 
     def _change_table(self, key: TableKey, change: TableChange, compared: bool) -> None:
         if not change.itself and not change.everything:
@@ -256,8 +256,9 @@ class Mirror(Importer):
             return
         for some in others:
             self._partitions(there, some)
-        if here is None:
+        if here is None or compared:  # it may have been written for the first time since it was brought
             self._write_ids(there)
+        if here is None:
             with self._lock:
                 self._new.add(key)
 
@@ -411,7 +412,7 @@ class Mirror(Importer):
         except NoSuchObjectException:
             return True
         except (ExceptionStruct, TApplicationException) as error:
-            self._problem(kind, name, str(getattr(error, "message", None) or error))
+            self._problem(kind, name, error_text(error))
             return False
         self._progress.add(f"{kind} dropped", count)
         return True

@@ -27,6 +27,12 @@ class TakenOver(UserError):
     """Somebody else follows the other metastore by now: nothing was changed."""
 
 
+def error_text(error: Exception) -> str:
+    """What a metastore answers, in a line: of an error in its database Hive tells the whole trace."""
+    lines = str(getattr(error, "message", None) or error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 class Source(Protocol):
     """A metastore that is read. Several threads may use it.
 

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
@@ -31,6 +31,7 @@ from lake.protocol.hive import (
     HiveObjectPrivilege,
     HiveObjectRef,
     HiveObjectType,
+    MetaException,
     NoSuchObjectException,
     NotificationEvent,
     NotificationEventRequest,
@@ -61,11 +62,14 @@ from metastore.migration.objects import (
 from metastore.migration.source import SourceFailed, TakenOver
 from metastore.services.model import hive_objects
 
+T = TypeVar("T")
+
 TIMEOUT_SECONDS = 600.0
 """For one answer: Hive takes minutes to list the partitions of a large table."""
 
 _TRIES = 3
 _PAUSE_SECONDS = 2.0
+_ASK_AGAIN_SECONDS = 0.5
 _NOTHING_OPEN = (1 << 63) - 1
 _RAW = ["MANAGERAWMETADATA"]
 """What makes Hive 3 and 4 show tables as they are stored, and not as a client could use them."""
@@ -83,6 +87,7 @@ class ThriftSource:
         self._clients = Connections()
         self._lock = threading.Lock()
         self._unknown: set[str] = set()
+        self._tells: dict[str, bool] = {}
         self.engines_asked = [_ENGINE]
         self.ours: bool | None = None
         self._held: tuple[str, str, int] | None = None
@@ -168,6 +173,38 @@ class ThriftSource:
                 self._unknown.add(name)
                 return missing
             raise SourceFailed(f"{self.uri}: {name}: {error}") from None
+
+    def _told(self, name: str) -> Any:
+        """What a method tells; None of a metastore that doesn't tell it. Raises SourceFailed of one that did before.
+
+        By the same error Hive says that it keeps no such thing, that it is for administrators alone, and that its own
+        database has failed just now. So it is asked again.
+        """
+        failed: Exception | None = None
+        for attempt in range(_TRIES if self._tells.get(name, True) else 1):
+            if attempt:
+                time.sleep(_ASK_AGAIN_SECONDS)
+            try:
+                answer = self.call(name)
+            except (ExceptionStruct, TApplicationException) as error:
+                failed = error
+            else:
+                self._tells[name] = True
+                return answer
+        if self._tells.setdefault(name, False):
+            raise SourceFailed(f"{self.uri} doesn't answer {name} any more: {failed}")
+        return None
+
+    def insist(self, look_and_do: Callable[[], T]) -> T:
+        """Does what looks first at what is left to do, and does it again where the metastore answers by an error.
+
+        Hive's database refuses some changes only because others write at that moment. Raises what the last one did.
+        """
+        for _ in range(_TRIES - 1):
+            with suppress(MetaException, TApplicationException):
+                return look_and_do()
+            time.sleep(_ASK_AGAIN_SECONDS)
+        return look_and_do()
 
     def close(self) -> None:
         self._clients.close()
@@ -403,9 +440,8 @@ class ThriftSource:
 
     def positions(self) -> Positions:
         notification = self.last_event()
-        try:
-            found = self.call("get_open_txns_info")
-        except (ExceptionStruct, TApplicationException):  # a metastore that has no transactions
+        found = self._told("get_open_txns_info")
+        if found is None:  # a metastore that has no transactions
             return Positions(notification=notification)
         states: dict[int, list[int]] = {TxnState.OPEN: [], TxnState.ABORTED: []}
         for each in found.open_txns or ():
@@ -415,9 +451,8 @@ class ThriftSource:
         )
 
     def last_event(self) -> int | None:
-        with suppress(ExceptionStruct, TApplicationException):  # it may be for administrators alone
-            return int(self.call("get_current_notificationEventId").eventId)
-        return None
+        found = self._told("get_current_notificationEventId")
+        return None if found is None else int(found.eventId)
 
     def events(self, after: int, limit: int) -> list[NotificationEvent]:
         request = NotificationEventRequest(lastEvent=after, maxEvents=limit)

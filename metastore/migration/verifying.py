@@ -27,6 +27,7 @@ from metastore.migration import canonical
 from metastore.migration.canonical import Plain
 from metastore.migration.importing import (
     MAX_REPORTED,
+    UNKNOWN_WRITE_IDS,
     UNREAD,
     Tasks,
     batches,
@@ -323,7 +324,7 @@ class Verifier:
         if there is None or wanted is None or here is None:
             return
         self._write_ids(there_key, here_key, there)
-        self._constraints(wanted, here)
+        self._constraints(there_key, wanted, here)
         self._statistics(there_key, wanted.statistics, here.statistics)
         names, own = self._there.partition_names(there), set(self._here.partition_names(here))
         for extra in batches(sorted(own - set(names))):
@@ -337,21 +338,21 @@ class Verifier:
             return
         there = self._there.write_ids(there_key, self._positions[0])
         here = self._here.write_ids(here_key, self._positions[1])
-        why = write_ids_differ(here, there)
+        why = UNKNOWN_WRITE_IDS if self._positions[0].transaction is None else write_ids_differ(here, there)
         remark = None if why is None else Remark("write ids", str(there_key), why, serious=True)
         self._count("write ids", remark, of=there_key)
 
-    def _constraints(self, there: TableParts, here: TableParts) -> None:
+    def _constraints(self, key: TableKey, there: TableParts, here: TableParts) -> None:
         for kind in there.constraints.field_names():
             one = {constraint_name(each): each for each in getattr(there.constraints, kind) or ()}
             other = {constraint_name(each): each for each in getattr(here.constraints, kind) or ()}
             for name in sorted(one.keys() | other.keys()):
                 self._compare(
                     "constraints",
-                    f"{there.key} {name}",
+                    f"{key} {name}",
                     constraint_form(one.get(name)),
                     constraint_form(other.get(name)),
-                    of=there.key,
+                    of=key,
                 )
 
     def _partitions(self, there: TableParts, here: TableParts, names: Sequence[str]) -> None:

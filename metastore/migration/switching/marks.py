@@ -10,6 +10,7 @@ from thrift.Thrift import TApplicationException
 
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.objects import MOVED_TO, MOVING_TO, DatabaseKey, without_marks
+from metastore.migration.source import error_text
 from metastore.migration.thrift_source import ThriftSource
 
 LISTENER = "lake.metastore.hive.MovedDatabases"
@@ -52,19 +53,24 @@ class Marks:
             return False
 
     def _set(self, key: DatabaseKey, mark: dict[str, str]) -> bool:
-        database = self._old.database(key)
-        if database is None:
-            return False
-        before = database.parameters or {}
-        after = without_marks(before) | mark
-        if after == before:
-            return False
+        altered = False
+
+        def look_and_alter() -> None:
+            nonlocal altered
+            database = self._old.database(key)
+            if database is None:
+                return
+            before = database.parameters or {}
+            after = without_marks(before) | mark
+            if after != before:
+                altered = True  # also if it then fails: it may have been done
+                self._old.call("alter_database", key.on_the_wire, database.replace(parameters=after))
+
         try:
-            self._old.call("alter_database", key.on_the_wire, database.replace(parameters=after))
+            self._old.insist(look_and_alter)
         except (ExceptionStruct, TApplicationException) as error:
             if not mark:
                 raise
-            text = getattr(error, "message", None) or error
-            self._say(f"{key}: it can't be marked there, so a listener there lets it be changed: {text}")
+            self._say(f"{key}: it can't be marked there, so a listener there lets it be changed: {error_text(error)}")
             return False
-        return True
+        return altered

@@ -8,9 +8,11 @@ file. The name of that file says where the table is, since every engine's error 
 
 import getpass
 import re
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from thrift.Thrift import TApplicationException
 
@@ -19,6 +21,7 @@ from lake.protocol.hive import (
     EnvironmentContext,
     LockState,
     MetaException,
+    ShowLocksRequest,
     Table,
     UnlockRequest,
 )
@@ -28,6 +31,7 @@ from metastore.federation.table_locks import lock_request, waited_for
 from metastore.iceberg.hive_parameters import METADATA, TABLE, VIEW, is_iceberg
 from metastore.migration.importing import MOVED_FROM, batches
 from metastore.migration.objects import DatabaseKey, TableKey
+from metastore.migration.source import error_text
 from metastore.migration.thrift_source import ThriftSource
 
 LOCK_SECONDS = 30.0
@@ -75,21 +79,30 @@ class Pointers:
         Tables are those that are here, where they have to have the same pointers. May be repeated. Raises Committed,
         SourceFailed.
         """
-        return sum(self._block(TableKey(*key, own.tableName or ""), own) for own in of_iceberg(self._here, here))
+        return sum(self._blocked(TableKey(*key, own.tableName or ""), own) for own in of_iceberg(self._here, here))
 
     def restore(self, key: DatabaseKey) -> None:
         """Takes that back. May be repeated. Raises SourceFailed, and what the metastore raises."""
         for name in self._old.tables(key):
-            parts = self._old.bare_table(TableKey(*key, name))
-            if parts is not None and is_moved(parts.table):
-                parameters = dict(parts.table.parameters or {})
-                parameters[METADATA] = parameters.pop(MOVED_FROM)
-                self._alter(parts.key, parts.table.replace(parameters=parameters), {})
+            self._old.insist(partial(self._restore, TableKey(*key, name)))
+
+    def _restore(self, key: TableKey) -> None:
+        parts = self._old.bare_table(key)
+        if parts is not None and is_moved(parts.table):
+            parameters = dict(parts.table.parameters or {})
+            parameters[METADATA] = parameters.pop(MOVED_FROM)
+            self._alter(key, parts.table.replace(parameters=parameters), {})
 
     def count(self, key: DatabaseKey) -> int:
         """How many pointers of a database there lead nowhere. Raises SourceFailed."""
         found = (self._old.bare_table(TableKey(*key, name)) for name in self._old.tables(key))
         return sum(parts is not None and is_moved(parts.table) for parts in found)
+
+    def _blocked(self, key: TableKey, own: Table) -> bool:
+        try:
+            return self._old.insist(partial(self._block, key, own))
+        except (MetaException, TApplicationException) as error:
+            raise Committed(f"{key} can't be closed there: {error_text(error)}") from None
 
     def _block(self, key: TableKey, own: Table) -> bool:
         with self._locked(key):
@@ -108,7 +121,7 @@ class Pointers:
                 self._alter(key, value, expected)
             except MetaException as error:
                 if not any(each in str(error.message) for each in NO_COMPARISON):
-                    raise Committed(f"{key} can't be closed there: {error.message}") from None
+                    raise
                 self._alter(key, value, {})  # so nobody commits there but under the lock
         return True
 
@@ -124,12 +137,18 @@ class Pointers:
     @contextmanager
     def _locked(self, key: TableKey) -> Iterator[None]:
         """Holds the lock that HiveCatalog takes. Where the metastore has none, nobody commits under it."""
+        agent = f"migrate-{secrets.token_hex(8)}"
         try:
-            answer = self._old.call("lock", lock_request(key.database, key.table, getpass.getuser(), "migrate"))
+            answer = self._old.call("lock", lock_request(key.database, key.table, getpass.getuser(), agent))
         except (ExceptionStruct, TApplicationException):
+            if self._old.positions().transaction is not None:  # it keeps locks, too
+                self._release(key, agent, None)
+                raise
             yield
             return
         try:
+            if answer.state == LockState.WAITING:
+                self._release(key, agent, answer.lockid)
             state = waited_for(answer, lambda asked: self._old.call("check_lock", asked), _looks())
             if state == LockState.WAITING:
                 raise Committed(f"{key} is locked there for longer than {LOCK_SECONDS:g} s: see who commits it")
@@ -139,6 +158,13 @@ class Pointers:
         finally:
             with suppress(ExceptionStruct, TApplicationException):
                 self._old.call("unlock", UnlockRequest(answer.lockid))
+
+    def _release(self, key: TableKey, agent: str, kept: int | None) -> None:
+        """Ends locks of ours but one: of a request whose answer was lost nobody knows the number."""
+        request = ShowLocksRequest(dbname=key.database, tablename=key.table)
+        for each in self._old.call("show_locks", request).locks or ():
+            if each.agentInfo == agent and each.lockid != kept:
+                self._old.call("unlock", UnlockRequest(each.lockid))
 
 
 def _looks() -> Iterator[float]:

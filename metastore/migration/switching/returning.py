@@ -34,6 +34,7 @@ from metastore.migration import canonical
 from metastore.migration.importing import batches, is_transactional, partition_name, write_ids_differ
 from metastore.migration.mapping import Renaming
 from metastore.migration.objects import DatabaseKey, Remark, TableKey, TableParts
+from metastore.migration.source import error_text
 from metastore.migration.switching.pointers import is_moved, with_pointer_of
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import Affected, constraint_form, constraint_name, grant_name
@@ -84,9 +85,15 @@ class Returner:
         try:
             self._table(key, names)
         except (ExceptionStruct, TApplicationException) as error:
-            self._problem("tables", str(key), error)
+            self._problem("tables", str(key), error_text(error))
 
     # --- databases --------------------------------------------------------------------------------------------
+
+    def create(self, key: DatabaseKey, here: Database) -> bool:
+        """Makes a database there, if there is none. Returns whether there is one. Raises SourceFailed."""
+        if self._old.database(key) is not None:
+            return True
+        return self._call("databases", str(key), "create_database", self._back.database(here))
 
     def _database(self, key: DatabaseKey, here: DatabaseKey) -> None:
         wanted, there = self._here.database(here), self._old.database(key)
@@ -172,13 +179,16 @@ class Returner:
             value = value.replace(catName=there.catName, id=there.id)
             self._call("tables", str(key), "alter_table_with_environment_context", home, key.table, value, AS_GIVEN)
 
+    def _drop_constraint(self, key: TableKey, name: str) -> None:
+        request = DropConstraintRequest(key.database, key.table, name, key.catalog)
+        self._call("constraints", f"{key} {name}", "drop_constraint", request)
+
     def _constraints(self, key: TableKey, wanted: SQLAllTableConstraints, there: SQLAllTableConstraints) -> None:
         for kind in _ADD:
             one, other = (_by_name(getattr(each, kind)) for each in (wanted, there))
             gone = [name for name, some in other.items() if _forms(one.get(name, [])) != _forms(some)]
             for name in sorted(gone):
-                request = DropConstraintRequest(key.database, key.table, name, key.catalog)
-                self._call("constraints", f"{key} {name}", "drop_constraint", request)
+                self._drop_constraint(key, name)
             new = [each for name, some in sorted(one.items()) if name in gone or name not in other for each in some]
             if new and kind == _LAST:
                 self._late.append((key, new))
@@ -261,8 +271,8 @@ class Returner:
 
     # --- calls ------------------------------------------------------------------------------------------------
 
-    def _problem(self, kind: str, name: str, error: object) -> None:
-        self.problems.append(Remark(kind, name, str(getattr(error, "message", None) or error), serious=True))
+    def _problem(self, kind: str, name: str, text: str) -> None:
+        self.problems.append(Remark(kind, name, text, serious=True))
 
     def _call(self, kind: str, name: str, method: str, *arguments: Any) -> bool:
         try:
@@ -270,7 +280,7 @@ class Returner:
         except NoSuchObjectException:
             return method.startswith("drop")
         except (ExceptionStruct, TApplicationException) as error:
-            self._problem(kind, name, f"{method}: {getattr(error, 'message', None) or error}")
+            self._problem(kind, name, f"{method}: {error_text(error)}")
             return False
         return True
 

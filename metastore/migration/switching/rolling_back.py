@@ -31,7 +31,8 @@ from metastore.migration.switching.returning import Returner
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import Comparison, Seen
 
-_ROUNDS = 3  # of comparing and bringing before it is frozen, and after
+_ROUNDS = 6  # of comparing and bringing, once it is frozen
+_STILL_WRITTEN = 3  # rounds of that, if somebody still writes
 _TIMES = ("createTime: ", "grantInfo.createTime: ")
 
 
@@ -117,7 +118,7 @@ class RollBack:
     def _bring_the_rest(self, key: DatabaseKey) -> tuple[int, list[Remark], int]:
         """As `_bring`, once the log here is quiet about the database, and up to which of its entries that is."""
         own = self._followed.state.renaming.database_key(key)
-        for _ in range(_ROUNDS):
+        for _ in range(_STILL_WRITTEN):
             time.sleep(QUIET_SECONDS)  # requests that were under way end meanwhile
             position = self._here.last_event() or 0
             compared, notes = self._bring(key, checked=True)
@@ -147,30 +148,35 @@ class RollBack:
         return Moved(str(key), frozen, compared, late, notes)
 
     def _bring(self, key: DatabaseKey, *, checked: bool) -> tuple[int, list[Remark]]:
-        """How many objects are the same then, and what differs that is no reason to stay. Raises Failed."""
+        """How many objects are the same then, and what differs that is no reason to stay. Raises Failed.
+
+        What the metastore there refuses may have been done all the same, and its database refuses some calls only
+        because others write at that moment. So what counts is what is there then, until the same is refused twice.
+        """
         renaming = self._followed.state.renaming
         here = renaming.database_key(key)
         own = self._here.database(here)
         if own is None:
             raise Failed(f"there is no database {here} here any more: drop it there yourself, without its data")
         back = inverted(renaming)
-        if self._old.database(key) is None:
-            self._old.call("create_database", back.database(own))
         problems: list[Remark] = []
         blocking: list[Remark] = []
         for _ in range(_ROUNDS):
-            found = compare(self._old, self._here, key, renaming, self._threads, self._seen)
-            blocking, notes = self._sorted_out(found)
-            if not blocking:
-                return found.compared, notes
             # Until it is frozen here, Iceberg's tables there stay closed.
             returner = Returner(self._here, self._old, back, closed=not checked)
-            returner.mend(key, here, found.affected)
-            problems = returner.problems
-            if problems or not checked:
+            if returner.create(key, own):
+                found = compare(self._old, self._here, key, renaming, self._threads, self._seen)
+                blocking, notes = self._sorted_out(found)
+                if not blocking:
+                    return found.compared, notes
+                returner.mend(key, here, found.affected)
+            before, problems = problems, returner.problems
+            if not checked:
+                return 0, []  # writers go on: what they dropped meanwhile looks like a problem
+            if problems and problems == before:
                 break
-        if not checked:
-            return 0, []  # writers go on: what they dropped meanwhile looks like a problem
+            if problems:
+                time.sleep(QUIET_SECONDS)
         raise Failed(f"{key} stays here: {problems_text(problems or blocking)}")
 
     def _sorted_out(self, found: Comparison) -> tuple[list[Remark], list[Remark]]:

@@ -8,12 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from thrift.Thrift import TApplicationException
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.errors import UserError
 from lake.protocol.hive import (
+    AddPrimaryKeyRequest,
     AllocateTableWriteIdsRequest,
     Catalog,
     CommitTxnRequest,
@@ -22,15 +25,19 @@ from lake.protocol.hive import (
     HiveObjectPrivilege,
     HiveObjectRef,
     HiveObjectType,
+    MetaException,
     NoSuchObjectException,
     OpenTxnRequest,
+    PrimaryKeysRequest,
     PrincipalType,
     PrivilegeBag,
     PrivilegeGrantInfo,
+    ShowLocksRequest,
+    SQLPrimaryKey,
 )
 from lake.protocol.lake import ImportRequest
 from metastore.migration.followed import Home
-from metastore.migration.objects import MOVED_TO, DatabaseKey
+from metastore.migration.objects import MOVED_TO, DatabaseKey, Positions
 from metastore.migration.source import SourceFailed
 from metastore.migration.switching.cutting_over import entries_since
 from metastore.migration.switching.front_file import FrontFile, Site
@@ -64,6 +71,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("metastore.migration.switching.gate.PROBES", 4)
     monkeypatch.setattr("metastore.migration.switching.cutting_over.QUIET_SECONDS", 0.2)
     monkeypatch.setattr("metastore.migration.switching.rolling_back.QUIET_SECONDS", 0.2)
+    monkeypatch.setattr("metastore.migration.thrift_source._ASK_AGAIN_SECONDS", 0.0)
 
 
 @pytest.mark.long
@@ -299,6 +307,21 @@ def test_who_may_still_commit_is_waited_for(place: Place, tmp_path: Path, monkey
     assert place.home("sd") is Home.HERE
 
 
+def test_write_ids_of_a_table_that_was_first_written_after_the_import_come_over(place: Place, tmp_path: Path) -> None:
+    with place.client("old") as client, place.client("ours") as ours:
+        client.create_database(builders.database("sr", locationUri=f"file:{tmp_path}/sr"))
+        sd = builders.storage(location=f"file:{tmp_path}/sr/t")
+        table = builders.table("sr", "t", sd=sd, parameters=INSERT_ONLY, createTime=1)
+        client.lake_import(ImportRequest(tables=[table]))
+        options = ("--uri", place.ours.uri, "--databases", "sr")
+        run("import", place.old, *options)
+        assert written(client, "sr") == 1
+        run("cut-over", place.old, "sr", *options, "--frozen-by-hand")
+        [valid] = ours.get_valid_write_ids(GetValidWriteIdsRequest(["sr.t"])).tblValidWriteIds
+        assert (valid.writeIdHighWaterMark, valid.invalidWriteIds) == (1, [])
+        assert written(ours, "sr") == 2
+
+
 INSERT_ONLY = {"transactional": "true", "transactional_properties": "insert_only"}
 
 
@@ -380,6 +403,195 @@ def test_back_into_another_catalog(place: Place, tmp_path: Path) -> None:
         assert old.get_partition_names("sh", "t", -1) == ["dt=1", "dt=2"]
         [grant] = old.list_privileges(None, None, ref)
         assert grant.grantInfo.grantOption is True
+
+
+class Conflict:
+    """Hive's database refuses what a metastore is to change while others write. `done`: though the call was done."""
+
+    def __init__(self, uri: str, monkeypatch: pytest.MonkeyPatch, *, done: bool, always: tuple[str, ...] = ()) -> None:
+        self.refused: list[str] = []
+        self.is_on = False
+        self._uri, self._done, self._always = uri, done, always
+        self._call = ThriftSource.call
+        monkeypatch.setattr(ThriftSource, "call", lambda source, *words: self._answer(source, *words))
+
+    def _answer(self, source: ThriftSource, name: str, *words: Any) -> Any:
+        changes = name.startswith(("create_", "alter_", "drop_", "add_", "update_", "grant_", "lock"))
+        if not (self.is_on and changes and source.uri == self._uri):
+            return self._call(source, name, *words)
+        if name in self.refused and name not in self._always:
+            return self._call(source, name, *words)
+        self.refused.append(name)
+        if self._done:
+            self._call(source, name, *words)
+        raise MetaException("javax.jdo.JDOException: Exception thrown when executing query : NOTIFICATION_SEQUENCE\nat")
+
+
+@pytest.mark.parametrize("done", [pytest.param(False, marks=pytest.mark.long), True])
+def test_what_hives_database_refuses_once_is_looked_at_again(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    """While a database goes back: each changing call that the old metastore gets once it is frozen here."""
+    name = f"sn_{done}".lower()
+    options = ("--uri", place.ours.uri, "--databases", name)
+    with place.client("old") as old, place.client("ours") as ours:
+        old.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+        for table in ("gone", "kept"):
+            sd = builders.storage(location=f"file:{tmp_path}/{name}/{table}")
+            old.create_table(builders.external_table(name, table, keys=("dt",), sd=sd))
+            old.add_partitions([builders.partition(name, table, each) for each in "12"])
+        run("import", place.old, *options)
+        run("cut-over", place.old, name, *options, "--frozen-by-hand")
+        conflict = Conflict(place.old, monkeypatch, done=done)
+
+        def last_changes(_: HandGate) -> None:
+            conflict.is_on = True
+            ours.drop_table(name, "gone", False)
+            ours.drop_partition(name, "kept", ["1"], False)
+            [partition] = ours.get_partitions(name, "kept", -1)
+            ours.alter_partitions(name, "kept", [partition.replace(parameters={"a": "b"})])
+            ours.add_partitions([builders.partition(name, "kept", "3")])
+            sd = builders.storage(location=f"file:{tmp_path}/{name}/new")
+            ours.create_table(builders.external_table(name, "new", keys=("dt",), sd=sd))
+            ours.alter_database(name, ours.get_database(name).replace(description="late"))
+            ref = HiveObjectRef(HiveObjectType.TABLE, name, "new")
+            info = PrivilegeGrantInfo("SELECT", 0, "boss", PrincipalType.USER, False)
+            ours.grant_privileges(PrivilegeBag([HiveObjectPrivilege(ref, "ann", PrincipalType.USER, info)]))
+
+        monkeypatch.setattr(HandGate, "freeze", last_changes)
+        run("roll-back", place.old, name, *options, "--frozen-by-hand")
+        assert {"alter_database", "drop_table", "create_table", "add_partitions", "grant_privileges"} <= {
+            *conflict.refused
+        }
+        assert old.get_all_tables(name) == ["kept", "new"]
+        assert old.get_partition_names(name, "kept", -1) == ["dt=2", "dt=3"]
+        assert old.get_partition(name, "kept", ["2"]).parameters["a"] == "b"
+        assert old.get_database(name).description == "late"
+        assert len(old.list_privileges(None, None, HiveObjectRef(HiveObjectType.TABLE, name, "new"))) == 1
+    assert place.home(name) is Home.THERE
+
+
+def test_what_hives_database_refuses_each_time_stays(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a database that isn't there any more: nothing in it differs then, which doesn't mean that all is there."""
+    options = ("--uri", place.ours.uri, "--databases", "so")
+    with place.client("old") as old, place.client("ours") as ours:
+        old.create_database(builders.database("so", locationUri=f"file:{tmp_path}/so"))
+        run("import", place.old, *options)
+        run("cut-over", place.old, "so", *options, "--frozen-by-hand")
+        ours.create_table(builders.table("so", "t", sd=builders.storage(location=f"file:{tmp_path}/so/t")))
+        old.drop_database("so", False, True)
+        with monkeypatch.context() as patched:
+            conflict = Conflict(place.old, patched, done=False, always=("create_database",))
+            conflict.is_on = True
+            said = complaint("roll-back", place.old, "so", *options, "--frozen-by-hand")
+        assert "so stays here: databases so: create_database: javax.jdo.JDOException" in said
+        assert len(conflict.refused) == 3
+        assert (place.home("so"), tables(place, "old", "so")) == (Home.HERE, [])
+        run("roll-back", place.old, "so", *options, "--frozen-by-hand")
+        assert (place.home("so"), old.get_all_tables("so")) == (Home.THERE, ["t"])
+
+
+def test_keys_of_a_renamed_database_are_its_own(place: Place, tmp_path: Path) -> None:
+    """And not of a database there that has its name here."""
+    options = ("--uri", place.ours.uri, "--databases", "st_1")
+    with place.client("old") as old, place.client("ours") as ours:
+        for name in ("st_1", "st_2"):
+            old.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+            sd = builders.storage(location=f"file:{tmp_path}/{name}/t")
+            old.create_table(builders.table(name, "t", sd=sd, parameters={"own": name}))
+        run("import", place.old, *options, "--rename", "st_1=st_2")
+        run("cut-over", place.old, "st_1", *options, "--frozen-by-hand")
+        theirs = old.get_table("st_2", "t")
+        key = SQLPrimaryKey("st_2", "t", "id", 1, "pk", False, False, True)
+        ours.add_primary_key(AddPrimaryKeyRequest([key]))
+        run("roll-back", place.old, "st_1", *options, "--frozen-by-hand")
+        [back] = old.get_primary_keys(PrimaryKeysRequest("st_1", "t")).primaryKeys
+        assert (back.table_db, back.pk_name) == ("st_1", "pk")
+        assert old.get_table("st_2", "t") == theirs
+        assert old.get_primary_keys(PrimaryKeysRequest("st_2", "t")).primaryKeys == []
+
+
+@pytest.mark.parametrize("done", [pytest.param(False, marks=pytest.mark.long), True])
+def test_what_hives_database_refuses_once_leaves_no_table_open(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    """While a database is cut over: its mark, the lock of Iceberg's tables, and their pointers."""
+    name = f"sp_{done}".lower()
+    pointer = f"file:{tmp_path}/{name}/v/metadata/00001.metadata.json"
+    options = ("--uri", place.ours.uri, "--databases", name)
+    with place.client("old") as old:
+        old.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+        parameters = {"table_type": "ICEBERG-VIEW", "metadata_location": pointer}
+        old.create_table(builders.view(name, "v", parameters=parameters))
+        run("import", place.old, *options)
+        with monkeypatch.context() as patched:
+            conflict = Conflict(place.old, patched, done=done)
+            conflict.is_on = True
+            [moved] = run("cut-over", place.old, name, *options, "--frozen-by-hand")
+        assert conflict.refused == ["alter_database", "lock", "alter_table_with_environment_context"]
+        assert moved["late"] == 0
+        assert MOVED_TO in old.get_database(name).parameters
+        assert "/this-table-has-moved-to-" in old.get_table(name, "v").parameters["metadata_location"]
+        with monkeypatch.context() as patched:
+            Conflict(place.old, patched, done=done).is_on = True
+            run("roll-back", place.old, name, *options, "--frozen-by-hand")
+        assert old.get_table(name, "v").parameters["metadata_location"] == pointer
+        call = ThriftSource.call
+
+        def lost(source: ThriftSource, asked: str, *words: Any) -> Any:
+            """A first answer is lost, and the lock stays."""
+            if asked == "lock":
+                call(source, asked, *words)
+            return call(source, asked, *words)
+
+        monkeypatch.setattr(ThriftSource, "call", lost)
+        run("cut-over", place.old, name, *options, "--frozen-by-hand")
+        assert old.show_locks(ShowLocksRequest(dbname=name)).locks == []
+
+
+def test_a_position_that_is_not_told_once_is_asked_for_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one error Hive says that it has no log, or no transactions, and that its database has failed just now."""
+    call, failures = ThriftSource.call, {"get_current_notificationEventId": 2, "get_open_txns_info": 2}
+
+    def failing(source: ThriftSource, name: str, *words: Any) -> Any:
+        failures[name] = failures.get(name, 0) - 1
+        if failures[name] >= 0:
+            raise TApplicationException(TApplicationException.INTERNAL_ERROR, f"Internal error processing {name}")
+        return call(source, name, *words)
+
+    source, silent = ThriftSource(place.old), ThriftSource(place.old)
+    told = source.positions()
+    assert told.transaction is not None and told.notification is not None
+    monkeypatch.setattr(ThriftSource, "call", failing)
+    new = ThriftSource(place.old)
+    assert (new.positions(), source.positions()) == (told, told)
+    for name, ask in (("get_current_notificationEventId", source.last_event), ("get_open_txns_info", source.positions)):
+        failures[name] = 100
+        with pytest.raises(SourceFailed, match=f"doesn't answer {name} any more"):
+            ask()
+        failures[name] = 0
+    failures["get_current_notificationEventId"] = 100
+    assert (silent.last_event(), silent.last_event()) == (None, None)
+    assert failures["get_current_notificationEventId"] == 96  # it isn't waited for each time
+
+
+def test_a_table_whose_write_ids_are_not_known_is_a_problem(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with place.client("old") as old:
+        old.create_database(builders.database("sq", locationUri=f"file:{tmp_path}/sq"))
+        sd = builders.storage(location=f"file:{tmp_path}/sq/t")
+        old.lake_import(ImportRequest(tables=[builders.table("sq", "t", sd=sd, parameters=INSERT_ONLY, createTime=1)]))
+    told = ThriftSource.positions
+    monkeypatch.setattr(
+        ThriftSource, "positions", lambda source: Positions() if source.uri == place.old else told(source)
+    )
+    found = run("import", place.old, "--uri", place.ours.uri, "--databases", "sq", code=1)
+    assert [(each["kind"], each["name"]) for each in found["problems"]] == [("write ids", "sq.t")]
+    said = complaint("cut-over", place.old, "sq", "--uri", place.ours.uri, "--databases", "sq", "--frozen-by-hand")
+    assert "sq differs, so it stays: write ids sq.t: that metastore tells no transactions" in said
 
 
 def test_a_log_that_is_not_told_any_more_is_no_quiet_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
