@@ -35,6 +35,10 @@ def duck_type(kind: str) -> str:
     return exp.DataType.build(kind, dialect="spark").sql("duckdb")
 
 
+class ComputedOnSparkAlone(Exception):
+    """A part of a query is computed as a whole, which this double can't."""
+
+
 class Wholes:
     """Queries that are computed as a whole: as they were written, if nothing is around what Spark takes so."""
 
@@ -59,7 +63,7 @@ class Wholes:
         """The query of a step that is computed as a whole."""
         query, request = self._found[whole.plan]
         if not query:
-            raise AssertionError("only whole queries are computed as a whole here: run this on Spark")
+            raise ComputedOnSparkAlone("only whole queries are computed as a whole here")
 
         def replace(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Table):

@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 
 import pytest
 
 from tests.lake.layers import random_queries
 from tests.lake.layers.constructs import ON_SPARK, QUERIES, QUICK
 from tests.lake.layers.duck import Row, Warehouse, check
+from tests.lake.layers.duck_sql import ComputedOnSparkAlone
 from tests.support.long_runs import share_of
 
 TABLES: Mapping[str, tuple[str, tuple[str, ...] | None]] = {
@@ -103,8 +105,12 @@ def test_random_layers(seed: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(share_of(20)))
 def test_many_random_layers(part: int) -> None:
+    computed = 0
     for seed in range(100):
-        run_random(1000 + part * 100 + seed)
+        with suppress(ComputedOnSparkAlone):
+            run_random(1000 + part * 100 + seed)
+            computed += 1
+    assert computed > 80
 
 
 @pytest.mark.long

@@ -19,6 +19,8 @@ from tests.lake.capture.shop import Source
 HISTORIES = int(os.environ.get("HISTORIES", "30"))
 STEPS = 12
 AGREED = ("id", "a", "n", "b")
+LARGE = 2_000
+"""Characters from which on Postgres leaves a text out of the change of another column."""
 LARGEST = {"a": (1 << 31) - 1, "n": 9999}
 
 
@@ -135,13 +137,15 @@ class History:
         """The rows that are shown while all changes are held."""
         return [[*row] for _, row in sorted(self.last.items()) if row is not None]
 
-    def check(self, source: Any, step: int, *, is_told: bool) -> None:
+    def check(self, source: Any, step: int, *, is_told: bool, is_behind: bool = False) -> None:
         """Checks the rows that are shown while all changes are held. `is_told`: the source tells all of its changes;
-        else rows may wait that could be told, and none is shown that there never was."""
-        found = self.shown(source, ALL_HELD)
+        else rows may wait that could be told, and none is shown that there never was. `is_behind`: the table may have
+        begun to be read again before a change that leaves a large value out; such a change waits, too."""
+        found, wanted = self.shown(source, ALL_HELD), self.wanted()
         said = f"{self.name}, step {step}: {'; '.join(self.statements)}"
-        if is_told:
-            assert found == self.wanted(), said
+        are_large = all(len(row[3] or "") >= LARGE for row in wanted if row not in found)
+        if is_told and not (is_behind and are_large):
+            assert found == wanted, said
             return
         for row in found:
             assert tuple(row) in self.seen.get(int(str(row[0])), ()), f"{row} of {said}"
@@ -248,5 +252,5 @@ def test_several_changes_before_a_capture_hears_of_them(source: Source, is_prepa
         capture(source, rng)
         for each in histories:
             if step % 3 == 2 or rng.random() < 0.2:
-                each.check(source, step, is_told=is_prepared)
+                each.check(source, step, is_told=is_prepared, is_behind=True)
     check_applied(source, histories)
