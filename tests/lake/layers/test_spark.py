@@ -350,7 +350,7 @@ def test_types_that_differ_generators_and_guards_on_spark(
     layers.write("orders", f"({order(7, 1, 5, '3', '1.10', 10, 'b', 'b')}) AS t")
     found = {name: how for name, (how, _) in layers.refresh().items()}
     kinds = {"prices": "by group", "by_price": "by group", "moments": "by group", "texts": "incremental"}
-    kinds |= {"tagged": "incremental", "tags": "full", "guarded": "incremental"}
+    kinds |= {"tagged": "incremental", "tags": "by group", "guarded": "incremental"}
     assert found == {name: kinds[name] for name in names}
 
 
