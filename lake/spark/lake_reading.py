@@ -92,10 +92,11 @@ def read(
     if changes and (incremental is None or with_removed):
         raise ValueError("changes needs incremental, and says what was removed without with_removed")
     lake = lake_table(spark, table, uri)
-    for point in (as_of, *(incremental or ())):
-        lake.check_named(point)
+    lake.check_named(as_of)
     schema = lake.schema()
     if is_hudi(schema):
+        for point in incremental or ():
+            lake.check_named(point)
         if with_removed or changes:
             raise ValueError("Hudi's incremental reads don't tell what was removed")
         return hudi_tables.read(
@@ -119,6 +120,8 @@ def read(
         start, end = (lake.position_of(each) for each in incremental)
         if start > end:
             raise ValueError(f"{lake.name}: position {start} is not before position {end}, the end of the range")
+        for point in incremental:
+            lake.check_named(point)
         keep_readable(spark, lake, start, uri=uri, changes=True)
         if is_keyed:
             return _changed_rows(spark, lake, start, end, changes, scope)
