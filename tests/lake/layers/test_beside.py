@@ -70,7 +70,15 @@ def test_the_tables_are_refreshed_meanwhile_and_cut_over_at_one_moment(shop: Sho
         live.refresh()
 
 
-@pytest.mark.parametrize("stage", ["computed", "written", "completed", "beside", "cut over"])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "written",
+        "beside",
+        "cut over",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("computed", "completed")),
+    ],
+)
 def test_what_is_beside_goes_on_after_an_end(shop: Shop, stage: str) -> None:
     """Killed anywhere, and the sources change before it is repeated."""
     filled(shop)
