@@ -56,6 +56,9 @@ ROUNDS, QUICK_ROUNDS = 10, 2
 ORDERS, QUICK_ORDERS = 2_000_000, 20_000
 DAYS, SINCE = 100, "2026-04-01"
 """The orders are of so many days, from 2026-01-01 on. Of these ten are restated."""
+JOIN = "dwd.orders"
+OTHER = {**LAYERS, JOIN: LAYERS[JOIN].replace("o.price * o.quantity", "o.price * (o.quantity + 1)")}
+"""The layers, with another query of their join."""
 INTO, NAME = "bench.raw", "public.orders"
 SECONDS = 60.0
 
@@ -226,14 +229,12 @@ def _replay(spark: SparkSession, client: LakeClient, cursor: Any, url: str, home
 def _restate(spark: SparkSession, rows: int) -> list[Figure]:
     """What it takes to restate the last ten of a hundred days, beside all of them."""
     shop = Shop(spark, "restated", rows, DAYS)
-    join = LAYERS["dwd.orders"]
-    other = {**LAYERS, "dwd.orders": join.replace("o.price * o.quantity", "o.price * (o.quantity + 1)")}
     before, begun = _read(spark), time.monotonic()
     with noted("all of it"):
         shop.runner.refresh()
     whole, seconds = _read(spark) - before, time.monotonic() - begun
     shop.change_first(1)
-    runner = shop.runner_of("restated", other)
+    runner = shop.runner_of("restated", OTHER)
     restate(runner, SINCE)
     before, begun = _read(spark), time.monotonic()
     with noted("from the 91st day on"):
@@ -243,7 +244,7 @@ def _restate(spark: SparkSession, rows: int) -> list[Figure]:
     if first.how != RESTATED:
         raise UserError(f"{first.layer} wasn't restated: {first.how}, {first.why}")
     texts = []
-    for query, days in ((join, f"day < '{SINCE}'"), (other["dwd.orders"], f"day >= '{SINCE}'")):
+    for query, days in ((LAYERS[JOIN], f"day < '{SINCE}'"), (OTHER[JOIN], f"day >= '{SINCE}'")):
         texts.append(f"SELECT * FROM ({query.format(source='restated')}) WHERE {days}")
     answer = spark.sql(" UNION ALL ".join(texts))
     found = spark.table("restated_layers.restated_dwd_orders").select(*answer.columns)
@@ -261,8 +262,6 @@ def _restate(spark: SparkSession, rows: int) -> list[Figure]:
 def _beside(spark: SparkSession, rows: int, home: Path) -> list[Figure]:
     """How long refreshes take while other queries are computed beside the tables."""
     shop = Shop(spark, "beside", rows, DAYS)
-    join = LAYERS["dwd.orders"]
-    other = {**LAYERS, "dwd.orders": join.replace("o.price * o.quantity", "o.price * (o.quantity + 1)")}
     runner = Runner(
         graph_of(read_project(_project(home / "now", LAYERS))),
         lambda name: lake_table(spark, name, None),
@@ -282,7 +281,7 @@ def _beside(spark: SparkSession, rows: int, home: Path) -> list[Figure]:
     whole = time.monotonic() - begun
     with noted("refreshes alone"):
         alone = [refreshed() for _ in range(6)][1:]
-    command = [sys.executable, "-m", "lake.cli", "pipeline", "apply", str(_project(home / "other", other))]
+    command = [sys.executable, "-m", "lake.cli", "pipeline", "apply", str(_project(home / "other", OTHER))]
     command += ["--uri", metastore_uri(spark), "--beside", "--yes", "--json"]
     meanwhile, begun = [], time.monotonic()
     with noted("computed beside"), subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

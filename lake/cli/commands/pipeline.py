@@ -284,7 +284,7 @@ def apply(
         raise click.UsageError("--from computes a part of the rows, in one refresh: leave --beside out")
     with _runner(_graph(project, uri), uri) as runner:
         from lake.layers.runner.beside import apply_beside
-        from lake.layers.runner.planning import Other, plan_of
+        from lake.layers.runner.planning import asked_in, plan_of, reverted_in
         from lake.layers.runner.runner import LayersFailed
         from lake.layers.undo.revert import settle
 
@@ -301,12 +301,12 @@ def apply(
         confirm("Refresh so?", yes=yes)
         began = time.monotonic()
         runner.progress = _progress(began)
-        reverted = [each.layer for each in found if Other.REVERTED in each.changes]
+        reverted = reverted_in(found)
         try:
             if beside:
                 result = apply_beside(runner, found)
             else:
-                result = runner.refresh([each.layer for each in found if each.asks], reverted=reverted)
+                result = runner.refresh(asked_in(found), reverted=reverted)
         except LayersFailed as error:  # all else is done
             _print_result(error.result, time.monotonic() - began, as_json=as_json)
             raise

@@ -137,7 +137,7 @@ class Deltas:
         self._changed = frozenset(changed)
         self._grown = frozenset(grown)
         self.prunes = prunes
-        self._is_exact = is_exact
+        self.is_exact = is_exact
         self._prefix = prefix
         self._made: dict[tuple[object, ...], str | None] = {}
         self.steps: list[Step] = []
@@ -528,7 +528,7 @@ class Deltas:
             yield self._values(operator.input, operator.groups), names
         elif isinstance(operator, Window) and {*wanted} <= {*operator.partition} and operator.partition:
             yield self._values(operator.input, operator.partition), names
-        elif isinstance(operator, Filter) and not (self._is_exact and _is_by_row(operator)):
+        elif isinstance(operator, Filter) and not (self.is_exact and _is_by_row(operator)):
             yield from self._where_touched(operator.input, names)
         elif isinstance(operator, Project) and all(operator.plain(each) is not None for each in wanted):
             yield from self._where_touched(

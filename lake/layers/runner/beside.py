@@ -13,7 +13,7 @@ from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.runner.claims import claimed
 from lake.layers.runner.layer_tables import PROJECT
-from lake.layers.runner.planning import Computes, LayerPlan, Other
+from lake.layers.runner.planning import Computes, LayerPlan, asked_in, reverted_in
 from lake.layers.runner.records import latest_refresh
 from lake.layers.runner.runner import LayersFailed, RefreshFailed, RefreshResult, Runner
 from lake.protocol.errors import UserError
@@ -45,14 +45,10 @@ def apply_beside(runner: Runner, plan: Sequence[LayerPlan]) -> RefreshResult:
     if names:
         result = _Beside(runner, names).apply(plan)
     else:
-        result = runner.refresh(reverted=_reverted(plan))
+        result = runner.refresh(reverted=reverted_in(plan))
     for each in runner.graph.nodes:
         _clear(runner, each)
     return result
-
-
-def _reverted(plan: Sequence[LayerPlan]) -> list[str]:
-    return [each.layer for each in plan if Other.REVERTED in each.changes]
 
 
 class _Beside:
@@ -70,7 +66,6 @@ class _Beside:
     def apply(self, plan: Sequence[LayerPlan]) -> RefreshResult:
         runner, project = self._runner, self._runner.graph.project
         changed = [each.layer for each in plan if each.changes and each.layer in self._names]
-        asks = [each.layer for each in plan if each.asks]
         claims = {name: lake for name in changed if (lake := _found(runner.table(name))) is not None}
         with claimed([*claims.values()], project.name, runner.heartbeat_seconds):
             runner.claims = frozenset(claims)
@@ -80,7 +75,7 @@ class _Beside:
                 runner.pause("beside")
                 runner.progress("cutting over")
                 beside = {name: self._table(name) for name in self._names}
-                result = runner.refresh(asks, reverted=_reverted(plan), beside=beside)
+                result = runner.refresh(asked_in(plan), reverted=reverted_in(plan), beside=beside)
             finally:
                 runner.claims = frozenset()
         runner.pause("cut over")

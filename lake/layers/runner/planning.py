@@ -120,6 +120,16 @@ def plan_of(runner: Runner) -> list[LayerPlan]:
         engine.close()
 
 
+def reverted_in(plan: Sequence[LayerPlan]) -> list[str]:
+    """The layers of a plan that get another definition although they were reverted to an earlier one."""
+    return [each.layer for each in plan if Other.REVERTED in each.changes]
+
+
+def asked_in(plan: Sequence[LayerPlan]) -> list[str]:
+    """The layers of a plan whose tables are rewritten only if somebody says so."""
+    return [each.layer for each in plan if each.asks]
+
+
 class _Planning:
     def __init__(self, runner: Runner, engine: Engine) -> None:
         self._runner = runner

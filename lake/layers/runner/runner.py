@@ -688,7 +688,7 @@ class _Refresh:
         if whole:
             step: str | None = recomputed(made.layer, deltas, stored)
         else:
-            step = refresh(made.layer, deltas, stored, merge=self._is_exact(made, state))
+            step = refresh(made.layer, deltas, stored, merge=deltas.is_exact)
         work = 0
         if self._runner.choose and step is not None:
             work = self._sources.sizes(sum(sum(each) for each in changed.values())).work(deltas.steps)
