@@ -30,7 +30,8 @@ def constraints_of(rows: HiveRows, key: TableKey, table_id: int) -> SQLAllTableC
     columns = _Columns(rows, [*own, *foreign])
     by_kind: dict[int, list[Row]] = defaultdict(list)
     for row in sorted([*own, *foreign], key=lambda row: (row["CONSTRAINT_NAME"], row["POSITION"])):
-        by_kind[row["CONSTRAINT_TYPE"]].append(row)
+        if columns.has_those_of(row):
+            by_kind[row["CONSTRAINT_TYPE"]].append(row)
 
     def of(kind: int, make: Callable[[Row, str | None, dict[str, Any]], Any]) -> list[Any]:
         return [make(row, columns.parent(row), _common(row)) for row in by_kind[kind]]
@@ -111,6 +112,7 @@ class _Columns:
             for number, own in rows.grouped("COLUMNS_V2", "CD_ID", lists).items()
             for row in own
         }
+        self._lists = {number for number, _ in self._columns}
         self._keys = {
             (number, row["INTEGER_IDX"]): row["PKEY_NAME"]
             for number, own in rows.grouped("PARTITION_KEYS", "TBL_ID", tables).items()
@@ -119,6 +121,10 @@ class _Columns:
         found = rows.rows("TBLS", TBL_ID=list(tables))
         homes = {row["DB_ID"]: row["NAME"] for row in rows.rows("DBS", DB_ID=[row["DB_ID"] for row in found])}
         self.names = {row["TBL_ID"]: (homes[row["DB_ID"]], row["TBL_NAME"]) for row in found}
+
+    def has_those_of(self, row: Row) -> bool:
+        """Whether a constraint is one still: Hive 2.3 leaves its row where a column of the table has changed since."""
+        return all(row[name] is None or row[name] in self._lists for name in ("PARENT_CD_ID", "CHILD_CD_ID"))
 
     def parent(self, row: Row) -> str | None:
         return self._name(row, "PARENT")

@@ -46,7 +46,7 @@ T = TypeVar("T", bound=Struct)
 
 MISSING, EXTRA = "it isn't here", "it isn't there"
 
-_NAMES = ("pk_name", "uk_name", "nn_name", "dc_name")
+_NAMES = ("fk_name", "pk_name", "uk_name", "nn_name", "dc_name")
 _BUILT_IN_ROLES = ("admin", "public")
 
 
@@ -527,26 +527,27 @@ def _word(kinds: type[IntEnum], kind: int | None) -> str:
     return kinds(kind).name.lower() if kind in list(kinds) else str(kind)
 
 
+def constraint_own_name(value: Any) -> str:
+    """The name of a constraint, in the case in which Hive 2.3 keeps it."""
+    return getattr(value, _name_field(value)) or ""
+
+
 def constraint_name(value: Any) -> str:
-    """The name of a constraint, and which of its columns this is."""
-    name = next(
-        (getattr(value, field) for field in ("pk_name", "uk_name", "nn_name", "dc_name") if _has(value, field)), ""
-    )
-    if isinstance(value, SQLForeignKey):
-        name = value.fk_name
-    return f"{name} {getattr(value, 'key_seq', None) or 1}"
+    """The name of a constraint in lower case, and which of its columns this is."""
+    return f"{constraint_own_name(value).lower()} {getattr(value, 'key_seq', None) or 1}"
 
 
-def _has(value: Any, name: str) -> bool:
-    return name in value.field_names()
+def _name_field(value: Any) -> str:
+    return next(field for field in _NAMES if field in value.field_names())
 
 
 def constraint_form(value: Any) -> Plain | None:
     if value is None:
         return None
+    name = constraint_own_name(value).lower()
     if isinstance(value, SQLForeignKey):  # Hive 2.3 doesn't always tell the name of the key that it refers to
         value = value.replace(pk_name=None)
-    return canonical.of_struct(value)
+    return canonical.of_struct(value.replace(**{_name_field(value): name}))
 
 
 def _by_column(some: Iterable[ColumnStatistics]) -> dict[tuple[str, str, str], Any]:

@@ -22,6 +22,7 @@ from lake.protocol.hive import (
     SQLUniqueConstraint,
 )
 from tests.metastore.migration.following import run as within
+from tests.metastore.migration.going_back import check_all_kinds_go_back
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.metastore.migration.same_sources import assert_same
 from tests.support import command
@@ -102,6 +103,13 @@ def test_all_comes_over(hive: tuple[Hive4OnPostgres, str], made: Catalog, tmp_pa
         for source in (url, uri):
             found = run("verify", source, "--uri", ours.uri)
             assert found["differing"] == 0 and found["compared"] >= made.objects
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_all_kinds_go_back(hive: tuple[Hive4OnPostgres, str], tmp_path: Path, seed: int) -> None:
+    server, _ = hive
+    with MetastoreServer(tmp_path / "data", "--workers", "1") as ours:
+        check_all_kinds_go_back(f"thrift://{server.host}:{server.port}", ours, tmp_path, seed, add_constraints)
 
 
 @pytest.mark.timeout(3_600)

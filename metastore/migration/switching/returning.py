@@ -4,24 +4,19 @@ Files are neither made nor moved nor deleted by it, as far as Hive lets it: it m
 partitions that aren't there. Times of creation are Hive's own.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from thrift.Thrift import TApplicationException
 
 from lake.protocol.formats.keyed_table import PRIMARY_KEY
 from lake.protocol.hive import (
-    AddCheckConstraintRequest,
-    AddDefaultConstraintRequest,
-    AddForeignKeyRequest,
-    AddNotNullConstraintRequest,
-    AddPrimaryKeyRequest,
-    AddUniqueConstraintRequest,
     Database,
-    DropConstraintRequest,
     DropPartitionsRequest,
     EnvironmentContext,
     HiveObjectPrivilege,
+    InvalidOperationException,
     NoSuchObjectException,
     Partition,
     PrivilegeBag,
@@ -35,22 +30,13 @@ from metastore.migration.importing import batches, is_transactional, partition_n
 from metastore.migration.mapping import Renaming
 from metastore.migration.objects import DatabaseKey, Remark, TableKey, TableParts
 from metastore.migration.source import error_text
+from metastore.migration.switching.constraints import Constraints
 from metastore.migration.switching.pointers import is_moved, with_pointer_of
 from metastore.migration.thrift_source import ThriftSource
-from metastore.migration.verifying import Affected, constraint_form, constraint_name, grant_name
+from metastore.migration.verifying import Affected, grant_name
 
 AS_GIVEN = EnvironmentContext({"DO_NOT_UPDATE_STATS": "true"})
 """Hive keeps the parameters as they are, and counts no files."""
-
-_ADD: dict[str, Callable[[list[Any]], tuple[str, Any]]] = {
-    "primaryKeys": lambda some: ("add_primary_key", AddPrimaryKeyRequest(some)),
-    "foreignKeys": lambda some: ("add_foreign_key", AddForeignKeyRequest(some)),
-    "uniqueConstraints": lambda some: ("add_unique_constraint", AddUniqueConstraintRequest(some)),
-    "notNullConstraints": lambda some: ("add_not_null_constraint", AddNotNullConstraintRequest(some)),
-    "defaultConstraints": lambda some: ("add_default_constraint", AddDefaultConstraintRequest(some)),
-    "checkConstraints": lambda some: ("add_check_constraint", AddCheckConstraintRequest(some)),
-}
-_LAST = "foreignKeys"
 
 
 class Returner:
@@ -63,7 +49,7 @@ class Returner:
         self._old = old
         self._back = back
         self.problems: list[Remark] = []
-        self._late: list[tuple[TableKey, list[Any]]] = []
+        self._keys = Constraints(old, lambda name, text: self._problem("constraints", name, text))
 
     def mend(self, key: DatabaseKey, here: DatabaseKey, affected: Affected) -> None:
         """Makes what differs in a database there what it is here. Raises SourceFailed."""
@@ -71,13 +57,15 @@ class Returner:
             self._database(key, here)
             self._functions(key, here)
         for table in sorted(affected.tables):
+            self._keys.bereft.discard(table)
             self._guarded(table, None)
         for table, names in sorted(affected.partitions.items()):
             if table not in affected.tables:
                 self._guarded(table, sorted(names))
-        for table, keys in self._late:
-            self._call("constraints", str(table), *_ADD[_LAST](keys))
-        self._late.clear()
+        for table in sorted(self._keys.bereft):
+            self._guarded(table, ())
+        self._keys.bereft.clear()
+        self._keys.make_foreign_keys()
         if key in affected.databases:
             self._grants(key, here)
 
@@ -149,19 +137,19 @@ class Returner:
                     "tables", str(key), "it was written by transactions here, whose write ids can't be taken back"
                 )
                 return
-        if there is not None and _keys(there.table) != _keys(wanted.table):
-            if not self._call("tables", str(key), "drop_table", key.of_database.on_the_wire, key.table, False):
-                return
-            there = None
-        if there is None:
-            if not self._call("tables", str(key), "create_table", wanted.table):
-                return
-            names = None
-            there = self._old.table(key)
+        if there is None or _keys(there.table) != _keys(wanted.table):
+            there, names = self._remade(wanted, there), None
             if there is None:
                 return
-        self._alter(key, wanted.table, there.table)
-        self._constraints(key, wanted.constraints, there.constraints)
+        if _columns(there.table) != _columns(wanted.table):
+            if not self._keys.let_go(there):
+                return
+            there = replace(there, constraints=SQLAllTableConstraints())
+        if not self._alter(key, wanted.table, there.table):
+            there, names = self._remade(wanted, there), None
+            if there is None:
+                return
+        self._keys.make(there, wanted.constraints)
         self._statistics(key, wanted.statistics, there.statistics)
         if wanted.table.partitionKeys:
             self._partitions(key, here, there, names)
@@ -170,30 +158,32 @@ class Returner:
         home = next((new for new, old in self._back.databases.items() if old == key.database), key.database)
         return key._replace(database=home)
 
-    def _alter(self, key: TableKey, wanted: Table, there: Table) -> None:
+    def _remade(self, wanted: TableParts, there: TableParts | None) -> TableParts | None:
+        """A table that is made there, in the place of another one; None if it can't be."""
+        home, name = wanted.key.of_database.on_the_wire, str(wanted.key)
+        if there is not None:
+            if not self._keys.let_go(there):
+                return None
+            if not self._call("tables", name, "drop_table", home, wanted.key.table, False):
+                return None
+        return self._old.table(wanted.key) if self._call("tables", name, "create_table", wanted.table) else None
+
+    def _alter(self, key: TableKey, wanted: Table, there: Table) -> bool:
+        """False: it has to be made anew, since Hive lets no column get another type like this."""
         value = wanted.replace(createTime=there.createTime)
         if self._closed and is_moved(there):
             value = with_pointer_of(value, there)
-        if canonical.of_struct(value) != canonical.of_struct(there):
-            home = key.of_database.on_the_wire
-            value = value.replace(catName=there.catName, id=there.id)
-            self._call("tables", str(key), "alter_table_with_environment_context", home, key.table, value, AS_GIVEN)
-
-    def _drop_constraint(self, key: TableKey, name: str) -> None:
-        request = DropConstraintRequest(key.database, key.table, name, key.catalog)
-        self._call("constraints", f"{key} {name}", "drop_constraint", request)
-
-    def _constraints(self, key: TableKey, wanted: SQLAllTableConstraints, there: SQLAllTableConstraints) -> None:
-        for kind in _ADD:
-            one, other = (_by_name(getattr(each, kind)) for each in (wanted, there))
-            gone = [name for name, some in other.items() if _forms(one.get(name, [])) != _forms(some)]
-            for name in sorted(gone):
-                self._drop_constraint(key, name)
-            new = [each for name, some in sorted(one.items()) if name in gone or name not in other for each in some]
-            if new and kind == _LAST:
-                self._late.append((key, new))
-            elif new:
-                self._call("constraints", str(key), *_ADD[kind](new))
+        if canonical.of_struct(value) == canonical.of_struct(there):
+            return True
+        value = value.replace(catName=there.catName, id=there.id)
+        home, method = key.of_database.on_the_wire, "alter_table_with_environment_context"
+        try:
+            self._old.call(method, home, key.table, value, AS_GIVEN)
+        except (ExceptionStruct, TApplicationException) as error:
+            if isinstance(error, InvalidOperationException) and _can_be_remade(there, value):
+                return False
+            self._problem("tables", str(key), f"{method}: {error_text(error)}")
+        return True
 
     def _statistics(
         self, key: TableKey, wanted: Iterable[Any], there: Iterable[Any], partition: str | None = None
@@ -293,15 +283,14 @@ def _keys(table: Table) -> list[tuple[str | None, str | None]]:
     return [(each.name, each.type) for each in table.partitionKeys or ()]
 
 
-def _by_name(some: Iterable[Any] | None) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
-    for each in sorted(some or (), key=constraint_name):
-        found.setdefault(constraint_name(each).rpartition(" ")[0], []).append(each)
-    return found
+def _columns(table: Table) -> list[tuple[str | None, str | None, str | None]]:
+    return [(each.name, each.type, each.comment) for each in (table.sd and table.sd.cols) or ()]
 
 
-def _forms(some: Iterable[Any]) -> list[Any]:
-    return [constraint_form(each) for each in some]
+def _can_be_remade(there: Table, wanted: Table) -> bool:
+    """Whether another table in its place loses nothing: no write ids, and no pointer to Iceberg's metadata."""
+    one, other = ([kind for _, kind, _ in _columns(each)] for each in (there, wanted))
+    return one != other and not is_transactional(wanted) and not is_moved(there)
 
 
 def _by_partition(some: Iterable[Any]) -> dict[str, list[Any]]:

@@ -29,7 +29,7 @@ from metastore.services.model import names as given
 from metastore.services.statistics import column_values, kept_statistics
 from metastore.services.statistics.service import DEFAULT_ENGINE
 from metastore.services.table import constraints as constraint_rules
-from metastore.services.table.constraint_forms import FORM, Entry, asked_for, struct_of
+from metastore.services.table.constraint_forms import FORM, FORMS, Entry, asked_for, struct_of
 from metastore.store.access import privileges as store
 from metastore.store.catalog.databases import RowLock
 from metastore.store.engine.database import Transaction
@@ -234,8 +234,12 @@ def _constraint_difference(here: Sequence[Struct], brought: Iterable[Struct]) ->
 
 
 def _bare(constraint: Struct) -> Struct:
-    """A constraint with what Hive 2.3 leaves out; the name of a referenced key follows from the columns."""
-    fields = {"catName": None}
+    """A constraint with what Hive 2.3 leaves out; the name of a referenced key follows from the columns.
+
+    Hive 2.3 keeps the case of names.
+    """
+    name = next(form.name for form in FORMS if form.struct is type(constraint))
+    fields = {"catName": None, name: (getattr(constraint, name) or "").lower()}
     if isinstance(constraint, SQLForeignKey):
         fields["pk_name"] = None
     flags = {flag: bool(getattr(constraint, flag)) for flag in ("enable_cstr", "validate_cstr", "rely_cstr")}

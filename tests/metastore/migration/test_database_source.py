@@ -166,6 +166,28 @@ def test_what_changes_while_it_is_read_is_read_before_or_after(small: str, monke
     assert not changes
 
 
+def test_constraints_whose_columns_have_changed_since_are_none(small: str) -> None:
+    """Hive 2.3 leaves their rows, and its server doesn't tell them."""
+    columns = "CHILD_CD_ID CHILD_INTEGER_IDX CHILD_TBL_ID PARENT_CD_ID PARENT_INTEGER_IDX PARENT_TBL_ID POSITION"
+    numbers = ", ".join(f'"{each}" int' for each in columns.split())
+    changed(
+        small,
+        f"""
+        CREATE TABLE "KEY_CONSTRAINTS" (
+            {numbers}, "CONSTRAINT_NAME" text, "CONSTRAINT_TYPE" int, "UPDATE_RULE" int, "DELETE_RULE" int,
+            "ENABLE_VALIDATE_RELY" int
+        );
+        INSERT INTO "KEY_CONSTRAINTS" VALUES (NULL, NULL, NULL, 9, 0, 1, 1, 'old', 0, NULL, NULL, 1);
+        INSERT INTO "KEY_CONSTRAINTS" VALUES (9, 0, 1, 1, 0, 1, 1, 'older', 1, 0, 0, 1);
+        INSERT INTO "KEY_CONSTRAINTS" VALUES (NULL, NULL, NULL, 1, 0, 1, 1, 'pk', 0, NULL, NULL, 1);
+        """,
+    )
+    found = HiveDatabase(small).table(TableKey("hive", "d", "t"))
+    assert found is not None
+    assert [(each.pk_name, each.column_name) for each in found.constraints.primaryKeys or ()] == [("pk", "a")]
+    assert found.constraints.foreignKeys == []
+
+
 def test_tables_that_may_not_be_read_are_not_taken_for_missing_ones(small: str) -> None:
     """Otherwise all constraints would be lost, and nobody would know."""
     tables = re.findall(r"CREATE TABLE (\S+)", TABLES)

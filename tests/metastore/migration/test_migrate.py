@@ -30,6 +30,7 @@ from lake.protocol.hive import (
 from metastore.migration.mapping import Renaming
 from tests.hive_client.conftest import HiveClient
 from tests.metastore.migration.following import run as within
+from tests.metastore.migration.going_back import check_all_kinds_go_back
 from tests.metastore.migration.random_catalog import Catalog, Maker
 from tests.support import builders, called
 from tests.support.reference import HiveReference
@@ -212,6 +213,12 @@ def test_other_names_and_places(hive_uri: str, made: Catalog, ours: MetastoreSer
     with ThriftClient(ours.host, ours.port) as client:
         assert made.databases[0] not in client.get_all_databases()
         assert client.get_table("renamed", "t_0").sd.location.startswith("s3a://lake/x/old")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
+def test_all_kinds_go_back(hive_uri: str, ours: MetastoreServer, tmp_path: Path, seed: int) -> None:
+    check_all_kinds_go_back(hive_uri, ours, tmp_path, seed)
 
 
 def address(uri: str) -> tuple[str, int]:
