@@ -224,10 +224,10 @@ class HiveRows:
             names = [each[0].upper() for each in cursor.description]
             binary = any(each[1] == _BYTEA for each in cursor.description)
             rows = cursor.fetchall()
+        if binary:  # a memoryview shows where it lies, not what it holds
+            rows = [tuple(map(_plain, row)) for row in rows]
         if (heard := getattr(self._local, "heard", None)) is not None:
             heard.update(f"{statement}\0{rows!r}\0".encode("utf-8", "surrogatepass"))
-        if binary:
-            return (dict(zip(names, map(_plain, row), strict=True)) for row in rows)
         return (dict(zip(names, row, strict=True)) for row in rows)
 
     @contextmanager

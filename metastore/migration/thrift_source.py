@@ -174,6 +174,10 @@ class ThriftSource:
                 return missing
             raise SourceFailed(f"{self.uri}: {name}: {error}") from None
 
+    def lacks(self, name: str) -> bool:
+        """Whether the metastore was asked by a method before that it doesn't know."""
+        return name in self._unknown
+
     def _told(self, name: str) -> Any:
         """What a method tells; None of a metastore that doesn't tell it. Raises SourceFailed of one that did before.
 

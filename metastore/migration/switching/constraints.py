@@ -30,7 +30,7 @@ from lake.protocol.struct import ExceptionStruct
 from metastore.migration.objects import TableKey, TableParts
 from metastore.migration.source import error_text
 from metastore.migration.thrift_source import ThriftSource
-from metastore.migration.verifying import constraint_form, constraint_name, constraint_own_name
+from metastore.migration.verifying import constraint_form, constraint_own_name
 
 _ADD: dict[str, Callable[[list[Any]], tuple[str, Any]]] = {
     "primaryKeys": lambda some: ("add_primary_key", AddPrimaryKeyRequest(some)),
@@ -41,6 +41,9 @@ _ADD: dict[str, Callable[[list[Any]], tuple[str, Any]]] = {
     "checkConstraints": lambda some: ("add_check_constraint", AddCheckConstraintRequest(some)),
 }
 _FOREIGN = "foreignKeys"
+_TAKEN = ("could not be made persistent", "Constraint name already exists", "KEY_CONSTRAINTS")
+"""What Hive answers where a name is taken. Version 2.3 doesn't say why."""
+
 _REFERRED_TO = ("primaryKeys", "uniqueConstraints")
 
 
@@ -50,7 +53,7 @@ class Constraints:
     def __init__(self, old: ThriftSource, problem: Callable[[str, str], None]) -> None:
         self._old = old
         self._problem = problem
-        self._foreign: dict[TableKey, list[SQLForeignKey]] = {}
+        self._foreign: dict[TableKey, list[list[SQLForeignKey]]] = {}
         self._databases: list[str] | None = None
         self.bereft: set[TableKey] = set()
         """Tables whose foreign keys were dropped, since what they refer to changes."""
@@ -63,14 +66,14 @@ class Constraints:
             there = replace(there, constraints=SQLAllTableConstraints())
         for kind in _ADD:
             gone = _gone(there.constraints, wanted, kind)
-            for some in gone.values():
-                self._drop(there.key, some)
-            kept = _by_name(there.constraints, kind).keys() - gone.keys()
-            new = [each for name, some in _by_name(wanted, kind).items() if name not in kept for each in some]
-            if new and kind == _FOREIGN:
+            dropped = {name for name, some in gone.items() if self._drop(there.key, some)}
+            kept = _by_name(there.constraints, kind).keys() - dropped
+            new = [some for name, some in _by_name(wanted, kind).items() if name not in kept]
+            if kind == _FOREIGN:
                 self._foreign[there.key] = new
-            elif new:
-                self._add(there.key, kind, new)
+                continue
+            for some in new:
+                self._add(there.key, kind, some)
 
     def let_go(self, there: TableParts) -> bool:
         """Drops all that names columns of a table, so that these can change. Returns whether they can.
@@ -86,26 +89,30 @@ class Constraints:
         if far:
             return False
         for child in sorted({_child(key, each) for each in referring}):
-            for some in _by_name(SQLAllTableConstraints(foreignKeys=referring), _FOREIGN).values():
-                if _child(key, some[0]) == child:
-                    self._drop(child, some)
+            own = [each for each in referring if _child(key, each) == child]
             self.bereft.add(child)
+            for some in _by_name(SQLAllTableConstraints(foreignKeys=own), _FOREIGN).values():
+                if not self._drop(child, some):
+                    return False
         for kind in (_FOREIGN, *(each for each in _ADD if each != _FOREIGN)):
             for some in _by_name(there.constraints, kind).values():
-                self._drop(key, some)
+                if not self._drop(key, some):
+                    return False
         return True
 
     def make_foreign_keys(self) -> None:
         """Adds those that are wanted, when all tables are there."""
-        for key, some in self._foreign.items():
-            if not self._add(key, _FOREIGN, some):
+        for key, new in self._foreign.items():
+            added = [some for some in new if self._add(key, _FOREIGN, some)]
+            if not added:
                 continue
             request = ForeignKeysRequest(None, None, key.database, key.table, catName=key.catalog)
-            told = SQLAllTableConstraints(foreignKeys=self._old.call("get_foreign_keys", request).foreignKeys)
-            columns = _by_name(told, _FOREIGN)
-            for name, own in _by_name(SQLAllTableConstraints(foreignKeys=some), _FOREIGN).items():
-                if len(columns.get(name, ())) < len(own):
-                    self._problem(f"{key} {name}", "Hive tells foreign keys to a primary key alone: drop it here")
+            answer = self._old.call("get_foreign_keys", request)
+            told = _by_name(SQLAllTableConstraints(foreignKeys=answer.foreignKeys), _FOREIGN)
+            for some in added:
+                if len(told.get(_name(some).lower(), ())) < len(some):
+                    text = "Hive tells foreign keys to a primary key alone: drop it here"
+                    self._problem(f"{key} {_name(some)}", text)
         self._foreign.clear()
 
     def _referring(self, there: TableParts) -> list[SQLForeignKey]:
@@ -121,40 +128,72 @@ class Constraints:
             found += self._old.call("get_foreign_keys", request).foreignKeys or ()
         return found
 
-    def _drop(self, key: TableKey, some: Sequence[Any]) -> None:
-        for name in sorted({constraint_own_name(each) for each in some}):
-            try:
-                self._old.call("drop_constraint", DropConstraintRequest(key.database, key.table, name, key.catalog))
-            except NoSuchObjectException:
-                continue
-            except (ExceptionStruct, TApplicationException) as error:
-                self._problem(f"{key} {name}", f"drop_constraint: {error_text(error)}")
+    def _drop(self, key: TableKey, some: Sequence[Any]) -> bool:
+        """Whether it isn't there any more."""
+        name = _name(some)
+        if self._is_by_name and min(_position(each) for each in some) > 1:
+            text = "its first column is missing, so Hive would drop another table's constraint of this name with it"
+            self._problem(f"{key} {name}", text)
+            return False
+        try:
+            self._old.call("drop_constraint", _dropping(key, name))
+        except NoSuchObjectException:
+            pass
+        except (ExceptionStruct, TApplicationException) as error:
+            self._problem(f"{key} {name}", f"drop_constraint: {error_text(error)}")
+            return False
+        return True
 
     def _add(self, key: TableKey, kind: str, some: list[Any]) -> bool:
-        """Whether it was done. Where it is refused, it may be for one of these names that isn't told, see above."""
+        """Adds a constraint. Returns whether it was done.
+
+        Hive 2.3 adds the columns of a key that have room, even where it refuses the key since another table's has its
+        name. To drop them would drop that one, too. So the first column goes ahead.
+        """
+        first = some[:1]
+        alone = len(some) == 1 or not self._is_by_name
+        return (alone or (self._insist(key, kind, first) and self._drop(key, first))) and self._insist(key, kind, some)
+
+    def _insist(self, key: TableKey, kind: str, some: list[Any]) -> bool:
+        """What is refused may be so because of one of this name that isn't told, see above."""
         method, request = _ADD[kind](some)
         with suppress(ExceptionStruct, TApplicationException):
             self._old.call(method, request)
             return True
-        for name in sorted({constraint_own_name(each) for each in some}):
-            with suppress(ExceptionStruct, TApplicationException):  # mostly there is none
-                self._old.call("drop_constraint", DropConstraintRequest(key.database, key.table, name, key.catalog))
+        with suppress(ExceptionStruct, TApplicationException):  # mostly there is none
+            self._old.call("drop_constraint", _dropping(key, _name(some)))
         try:
             self._old.call(method, request)
         except (ExceptionStruct, TApplicationException) as error:
-            names = ", ".join(sorted({constraint_own_name(each) for each in some}))
-            self._problem(f"{key} {names}", _why(method, error))
+            self._problem(f"{key} {_name(some)}", _why(method, error))
             return False
         return True
+
+    @property
+    def _is_by_name(self) -> bool:
+        """Whether the metastore there drops constraints by their names alone: Hive 2.3."""
+        return self._old.lacks("get_unique_constraints")
 
 
 def _why(method: str, error: Exception) -> str:
     text = error_text(error)
     if getattr(error, "type", None) == TApplicationException.UNKNOWN_METHOD:
         return f"{method}: that Hive knows no such constraints: drop it here"
-    if ("KEY_CONSTRAINTS" in text and "uplicate" in text) or "Constraint name already exists" in text:
-        return f"{method}: another table there has a constraint of this name, which is taken once: name it anew here"
+    if any(each in text for each in _TAKEN):
+        return f"{method}: does another table there have a constraint of this name? That Hive takes each once: {text}"
     return f"{method}: {text}"
+
+
+def _dropping(key: TableKey, name: str) -> DropConstraintRequest:
+    return DropConstraintRequest(key.database, key.table, name, key.catalog)
+
+
+def _name(some: Sequence[Any]) -> str:
+    return constraint_own_name(some[0])
+
+
+def _position(column: Any) -> int:
+    return getattr(column, "key_seq", None) or 1
 
 
 def _child(parent: TableKey, key: SQLForeignKey) -> TableKey:
@@ -171,9 +210,9 @@ def _gone(there: SQLAllTableConstraints, wanted: SQLAllTableConstraints, kind: s
 def _by_name(some: SQLAllTableConstraints, kind: str) -> dict[str, list[Any]]:
     """The columns of each constraint of a kind."""
     found: dict[str, list[Any]] = {}
-    for each in sorted(getattr(some, kind) or (), key=constraint_name):
-        found.setdefault(constraint_name(each).rpartition(" ")[0], []).append(each)
-    return found
+    for each in sorted(getattr(some, kind) or (), key=_position):
+        found.setdefault(constraint_own_name(each).lower(), []).append(each)
+    return dict(sorted(found.items()))
 
 
 def _forms(some: Iterable[Any]) -> list[Any]:

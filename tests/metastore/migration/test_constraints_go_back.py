@@ -14,6 +14,7 @@ from lake.protocol.hive import (
     AddUniqueConstraintRequest,
     DropConstraintRequest,
     ForeignKeysRequest,
+    MetaException,
     PrimaryKeysRequest,
     SQLForeignKey,
     SQLPrimaryKey,
@@ -183,11 +184,30 @@ def test_a_name_that_another_table_there_has(both: Callable[[str], Both], column
     place.come()
     primary(place.here, place.name, "t", f"taken_{place.name}", *columns)
     for _ in range(2):
-        assert "another table there has a constraint of this name" in place.stays()
+        assert "does another table there have a constraint of this name?" in place.stays()
         assert place.keys("t", other) == [("id", f"taken_{place.name}")]
         assert place.keys("t") == []
     drop(place.here, place.name, "t", f"taken_{place.name}")
     primary(place.here, place.name, "t", f"free_{place.name}", *columns)
+    place.go_back()
+
+
+@pytest.mark.long
+def test_a_rest_of_a_key_that_hive_refused_is_not_dropped(both: Callable[[str], Both]) -> None:
+    """Hive drops all columns that have its name: here the other table's key, too."""
+    place = both("gh")
+    place.make("t")
+    place.make("t", database="gh_other")
+    primary(place.old, "gh_other", "t", "pk_gh", "id")
+    with pytest.raises(MetaException):
+        primary(place.old, "gh", "t", "pk_gh", "id", "up")
+    assert place.keys("t") == [("up", "pk_gh")]
+    place.come()
+    place.change_columns("t", *COLUMNS, "more:string")
+    assert "gh.t pk_gh: its first column is missing" in place.stays()
+    assert place.keys("t", "gh_other") == [("id", "pk_gh")]
+    drop(place.old, "gh", "t", "pk_gh")
+    assert place.keys("t", "gh_other") == []
     place.go_back()
 
 

@@ -166,6 +166,24 @@ def test_what_changes_while_it_is_read_is_read_before_or_after(small: str, monke
     assert not changes
 
 
+def test_bit_vectors_are_heard_by_what_they_hold(small: str) -> None:
+    kind = "blob" if small.startswith("mysql") else "bytea"
+    changed(small, f"""CREATE TABLE "PART_COL_STATS" ("PART_ID" int, "BIT_VECTOR" {kind})""")
+    changed(small, """INSERT INTO "PART_COL_STATS" VALUES (1, 'one')""")
+    rows = HiveRows(small)
+
+    def heard() -> bytes | None:
+        with rows.heard() as answers:
+            rows.rows("PART_COL_STATS")
+        return answers()
+
+    before = heard()
+    assert heard() == before
+    changed(small, """UPDATE "PART_COL_STATS" SET "BIT_VECTOR" = 'two'""")
+    assert heard() != before
+    rows.close()
+
+
 def test_constraints_whose_columns_have_changed_since_are_none(small: str) -> None:
     """Hive 2.3 leaves their rows, and its server doesn't tell them."""
     columns = "CHILD_CD_ID CHILD_INTEGER_IDX CHILD_TBL_ID PARENT_CD_ID PARENT_INTEGER_IDX PARENT_TBL_ID POSITION"
