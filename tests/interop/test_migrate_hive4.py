@@ -105,8 +105,19 @@ def test_all_comes_over(hive: tuple[Hive4OnPostgres, str], made: Catalog, tmp_pa
             assert found["differing"] == 0 and found["compared"] >= made.objects
 
 
+CAN_NOT_GO_BACK = {
+    "3.1": "Hive 3.1 on Postgres can't drop partitions of tables with skewed columns: its SQL names a column wrongly",
+    "4.0": "Hive 4.0 doesn't empty the parameters of a partition's storage",
+}
+
+
 @pytest.mark.parametrize("seed", range(2))
-def test_all_kinds_go_back(hive: tuple[Hive4OnPostgres, str], tmp_path: Path, seed: int) -> None:
+def test_all_kinds_go_back(
+    hive: tuple[Hive4OnPostgres, str], tmp_path: Path, seed: int, request: pytest.FixtureRequest
+) -> None:
+    version = request.node.callspec.params["hive"].version
+    if (why := CAN_NOT_GO_BACK.get(version[:3])) is not None:
+        pytest.skip(why)
     server, _ = hive
     with MetastoreServer(tmp_path / "data", "--workers", "1") as ours:
         check_all_kinds_go_back(f"thrift://{server.host}:{server.port}", ours, tmp_path, seed, add_constraints)

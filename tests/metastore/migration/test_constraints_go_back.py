@@ -130,32 +130,43 @@ def both(hive_reference: HiveReference, ours: MetastoreServer, tmp_path: Path) -
         each.here.close()
 
 
-def test_columns_that_keys_name_change(both: Callable[[str], Both]) -> None:
+def with_keys(place: Both) -> None:
     """Foreign keys of tables before and after the one they refer to, and of itself; names in upper case."""
-    place = both("ga")
     place.make("a_child", "parent", "z_child")
-    primary(place.old, "ga", "parent", "PK_ga", "id")
-    primary(place.old, "ga", "a_child", "pk_ga_child", "id")
+    primary(place.old, place.name, "parent", f"PK_{place.name}", "id")
+    primary(place.old, place.name, "a_child", f"pk_{place.name}_child", "id")
     for table in ("a_child", "z_child"):
-        foreign(place.old, "ga", table, f"FK_{table}", "parent")
-    foreign(place.old, "ga", "parent", "fk_self", "parent", column="up")
+        foreign(place.old, place.name, table, f"FK_{place.name}_{table}", "parent")
+    foreign(place.old, place.name, "parent", f"fk_{place.name}_self", "parent", column="up")
     place.come()
+
+
+def test_columns_that_keys_name_change(both: Callable[[str], Both]) -> None:
+    place = both("ga")
+    with_keys(place)
     place.change_columns("parent", *COLUMNS, "more:string")
     place.go_back()
     assert place.keys("parent") == [("id", "pk_ga")]
-    place.come()
+    for table in ("a_child", "z_child"):
+        assert place.foreign(table) == [(f"fk_ga_{table}", "id", "parent", "id")]
+
+
+@pytest.mark.long
+def test_keys_change_with_their_columns(both: Callable[[str], Both]) -> None:
+    place = both("gi")
+    with_keys(place)
     place.change_columns("parent", "number:bigint", "up:bigint", "name:string")
     place.change_columns("a_child", "id:bigint#a number", "up:bigint")
-    primary(place.here, "ga", "parent", "pk_ga", "number")
-    foreign(place.here, "ga", "a_child", "fk_a_child", "parent", key="number")
-    foreign(place.here, "ga", "parent", "fk_self", "parent", column="up", key="number")
-    foreign(place.here, "ga", "z_child", "fk_other", "a_child")
+    primary(place.here, "gi", "parent", "pk_gi", "number")
+    foreign(place.here, "gi", "a_child", "fk_gi_a_child", "parent", key="number")
+    foreign(place.here, "gi", "parent", "fk_gi_self", "parent", column="up", key="number")
+    foreign(place.here, "gi", "z_child", "fk_gi_other", "a_child")
     place.go_back()
-    assert place.keys("parent") == [("number", "pk_ga")]
-    assert place.keys("a_child") == [("id", "pk_ga_child")]
-    assert place.foreign("a_child") == [("fk_a_child", "id", "parent", "number")]
-    assert place.foreign("z_child") == [("fk_other", "id", "a_child", "id")]
-    assert place.foreign("parent") == [("fk_self", "up", "parent", "number")]
+    assert place.keys("parent") == [("number", "pk_gi")]
+    assert place.keys("a_child") == [("id", "pk_gi_child")]
+    assert place.foreign("a_child") == [("fk_gi_a_child", "id", "parent", "number")]
+    assert place.foreign("z_child") == [("fk_gi_other", "id", "a_child", "id")]
+    assert place.foreign("parent") == [("fk_gi_self", "up", "parent", "number")]
 
 
 @pytest.mark.long
