@@ -161,7 +161,9 @@ def _compiled(
     conditions = [value_of(each) for each in answer["conditions"]]
     built, layer, checks, row_keys = _as_stored(node, Builder(tables, types).built(answer), types, conditions, stored)
     if node.restated is not None and row_keys is RowKeys.FOUND and not _shares_keys(built.operator):
-        raise BadQuery("the rows of its parts aren't known by the same columns")
+        raise BadQuery(
+            "the rows of its parts aren't known by the same columns, as is so of UNION ALL and FULL JOIN without groups"
+        )
     if layer.row_key is not None and node.restated is None and _shares_keys(built.operator):
         # Texts of keys in tables of earlier releases say of which branch a row is.
         other = Builder(tables, types, shares_keys=False).built(answer)

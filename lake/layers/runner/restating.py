@@ -13,7 +13,7 @@ from lake.layers.compiler.defined import Change, Defined, settings_of
 from lake.layers.compiler.graph import Node
 from lake.layers.compiler.restating import divided
 from lake.layers.compiler.texts.restated import Part, Restated, can_be_restated_by
-from lake.layers.errors import BadQuery
+from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.definitions import Definitions, defining_refresh, definition_of
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.records import Record, latest_refresh
@@ -88,13 +88,22 @@ class _Restating:
             known = self._before(given.node(name), now[name])
             before[name] = self._node_before(given.node(name), known[0])
             nodes[name] = self._node(given.node(name), *known)
-        self._check(names, self._understood(before), self._understood(nodes))
+        self._check(names, self._understood(before), self._together(nodes))
         self._runner.given = given.with_nodes(nodes)
         return names
 
     def _understood(self, nodes: Mapping[str, Node]) -> dict[str, Compiled]:
         found = self._runner.of(self._runner.given.with_nodes(nodes)).understood_by(self._engine)
         return {each.name: each for each in found}
+
+    def _together(self, nodes: Mapping[str, Node]) -> dict[str, Compiled]:
+        """The layers as they are to be, each of whose queries is understood by itself. Raises CannotRestate."""
+        try:
+            return self._understood(nodes)
+        except BadDefinition as error:
+            raise CannotRestate(
+                f"{', '.join(nodes)} can't be restated from a date on: {error.reason}. {_WHOLE.capitalize()}"
+            ) from None
 
     def _changed(self) -> list[str]:
         """The layers whose files have another query than their tables."""
