@@ -68,6 +68,12 @@ class Layers:
         self.queries = {**self.queries, **both}
         return self._compared(result)
 
+    def differing_since(self, by: Mapping[str, tuple[str, str, str]]) -> dict[str, Any]:
+        """How layers would differ whose queries are others since some value."""
+        for name, (column, since, _) in by.items():
+            restate(self.runner, since, [name], column)
+        return {each.layer.partition(".")[2]: each.counts for each in differences_of(self.runner)}
+
     def applied_beside(self) -> dict[str, list[Any]]:
         """Applies other definitions beside the tables, compares, and says what became of each layer."""
         return self._compared(apply_beside(self.runner, plan_of(self.runner)))
