@@ -74,7 +74,7 @@ class _Restating:
 
     def do(self, runner: "Runner", tables: tuple[str, ...]) -> None:
         """Raises UserError."""
-        from lake.layers.runner.restating import apply_whole, restate
+        from lake.layers.applying.restating import apply_whole, restate
 
         if self.whole:
             apply_whole(runner, self.whole)
@@ -229,7 +229,7 @@ def plan(
 
     restating.check(tables)
     with _runner(_graph(project, uri), uri) as runner:
-        from lake.layers.runner.planning import plan_of
+        from lake.layers.applying.planning import plan_of
 
         restating.do(runner, tables)
         found = plan_of(runner)
@@ -283,8 +283,8 @@ def apply(
     if beside and restating.since is not None:
         raise click.UsageError("--from computes a part of the rows, in one refresh: leave --beside out")
     with _runner(_graph(project, uri), uri) as runner:
-        from lake.layers.runner.beside import apply_beside
-        from lake.layers.runner.planning import asked_in, plan_of, reverted_in
+        from lake.layers.applying.beside import apply_beside
+        from lake.layers.applying.planning import asked_in, plan_of, reverted_in
         from lake.layers.runner.runner import LayersFailed
         from lake.layers.undo.revert import settle
 
@@ -348,7 +348,7 @@ def diff(
     for name in tables:
         graph.node(name)
     with _runner(graph, uri) as runner:
-        from lake.layers.runner.differing import differences_of
+        from lake.layers.applying.differing import differences_of
 
         restating.do(runner, tables)
         found = differences_of(runner, tables, samples)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lake.layers.runner.beside import SUFFIX, CannotComputeBeside, apply_beside
+from lake.layers.applying.beside import SUFFIX, CannotComputeBeside, apply_beside
+from lake.layers.applying.planning import plan_of
 from lake.layers.runner.claims import DefinedElsewhere
-from lake.layers.runner.planning import plan_of
 from lake.layers.runner.records import state_of
 from lake.layers.runner.runner import RefreshFailed, RefreshResult, Runner
 from lake.layers.undo.revert import apply_revert, plan_revert

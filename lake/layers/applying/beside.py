@@ -9,11 +9,11 @@ import dataclasses
 import time
 from collections.abc import Collection, Sequence
 
+from lake.layers.applying.planning import Computes, LayerPlan, asked_in, reverted_in
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.runner.claims import claimed
 from lake.layers.runner.layer_tables import PROJECT
-from lake.layers.runner.planning import Computes, LayerPlan, asked_in, reverted_in
 from lake.layers.runner.records import latest_refresh
 from lake.layers.runner.runner import LayersFailed, RefreshFailed, RefreshResult, Runner
 from lake.protocol.errors import UserError
