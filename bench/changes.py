@@ -42,7 +42,8 @@ from lake.layers.applying.restating import restate
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project, with_captured
 from lake.layers.runner.claims import DefinedElsewhere
-from lake.layers.runner.refresh import RESTATED, Runner
+from lake.layers.runner.results import RESTATED
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.model import Definitions, Project, View
 from lake.layers.errors import Place
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.spark.session_client import lake_table
 

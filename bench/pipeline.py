@@ -20,7 +20,7 @@ from bench.spark_views import SparkViews, connect_settings
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.model import Definitions, Expectation, Project, View, Violation
 from lake.layers.errors import Place
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.protocol.errors import UserError
 from lake.spark import read, write

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from lake.layers.definitions.model import Project
     from lake.layers.runner.costs import Ways
     from lake.layers.runner.readiness import Turned
-    from lake.layers.runner.refresh import RefreshResult, Runner
+    from lake.layers.runner.results import RefreshResult
+    from lake.layers.runner.runner import Runner
     from lake.layers.runner.status import LayerStatus
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -152,7 +153,7 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
         graph.node(name)
     with _runner(graph, uri) as runner:
         from lake.layers.runner.claims import DefinedElsewhere
-        from lake.layers.runner.refresh import LayersFailed
+        from lake.layers.runner.results import LayersFailed
         from lake.layers.runner.sinks import SinkFailed
 
         while True:
@@ -285,7 +286,7 @@ def apply(
     with _runner(_graph(project, uri), uri) as runner:
         from lake.layers.applying.beside import apply_beside
         from lake.layers.applying.planning import asked_in, plan_of, reverted_in
-        from lake.layers.runner.refresh import LayersFailed
+        from lake.layers.runner.results import LayersFailed
         from lake.layers.undo.revert import settle
 
         restating.do(runner, tables)
@@ -389,7 +390,7 @@ def revert(
     for name in tables:
         graph.node(name)
     with _runner(graph, uri) as runner:
-        from lake.layers.runner.refresh import LayersFailed
+        from lake.layers.runner.results import LayersFailed
         from lake.layers.undo.revert import apply_revert, plan_revert, write_back
 
         found = plan_revert(runner, tables)
@@ -661,7 +662,7 @@ def _runner(graph: "Graph", uri: str) -> "Iterator[Runner]":
     with _needs_pipeline():
         from pyspark.sql import SparkSession
 
-        from lake.layers.runner.refresh import Runner
+        from lake.layers.runner.runner import Runner
         from lake.layers.runner.spark_engine import SparkEngine
         from lake.spark import configure
         from lake.spark.configuration import CODE_CACHE, KEPT_CLASSES

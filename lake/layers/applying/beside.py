@@ -15,7 +15,8 @@ from lake.layers.compiler.graph import Graph, Node
 from lake.layers.runner.claims import claimed
 from lake.layers.runner.layer_tables import PROJECT
 from lake.layers.runner.records import latest_refresh
-from lake.layers.runner.refresh import LayersFailed, RefreshFailed, RefreshResult, Runner
+from lake.layers.runner.results import LayersFailed, RefreshFailed, RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable

@@ -17,7 +17,8 @@ from lake.layers.runner.definitions import Definitions
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import check_owner
 from lake.layers.runner.records import Record, state_of
-from lake.layers.runner.refresh import RefreshFailed, Runner, named_counts
+from lake.layers.runner.results import RefreshFailed, named_counts
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.source_relations import SourceRelations, count_rows, plain
 from lake.protocol.formats.keyed_table import PRIMARY_KEY, column_names
 from lake.protocol.hive import NoSuchObjectException

@@ -17,7 +17,7 @@ from lake.layers.runner.definitions import Definitions, definition_of, is_revert
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import BUCKETS, Fit, check_table, kept_properties
 from lake.layers.runner.records import latest_refresh
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.protocol.formats.partition_names import values_of
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable

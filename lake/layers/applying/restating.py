@@ -17,7 +17,7 @@ from lake.layers.errors import BadQuery
 from lake.layers.runner.definitions import Definitions, defining_refresh, definition_of
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.records import Record, latest_refresh
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable

@@ -1,6 +1,6 @@
 """Makes the tables of layers, and checks those that are there already."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 
 from lake.client.lake_types import Schema
@@ -77,6 +77,11 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
         )
     keeps_buckets = not (can_rewrite and may_rewrite) or not BUCKETS & {*kept_properties(made, schema.properties)}
     return Fit.FITS if has_columns and key == wanted and keeps_buckets else Fit.OTHER_COLUMNS
+
+
+def is_rewritable(made: Compiled, full: Collection[str]) -> bool:
+    """Whether a layer's table may be rewritten, with other columns: those of captured tables follow the source's."""
+    return made.node.is_captured or made.name in full
 
 
 def layout_of(made: Compiled) -> dict[str, str]:

@@ -1,27 +1,25 @@
-"""Brings a project's layers up to date with their sources: all of them at one moment.
+"""One refresh: brings a project's layers up to date with their sources, all of them at one moment.
 
-A refresh reads all tables as of one moment. A layer's changes are computed from those of the tables that it reads,
+It reads all tables as of one moment. A layer's changes are computed from those of the tables that it reads,
 layers of the same refresh among them, and all layers complete together. Nothing is kept but what is in the instants.
 """
 
 import dataclasses
 import itertools
-import logging
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-from lake.client.lake_types import Completion, Instant, Moment, Schema
-from lake.layers.compiler.building import Table
+from lake.client.lake_types import Completion, Instant, Moment
 from lake.layers.compiler.checks import Checks
-from lake.layers.compiler.compiling import Compiled, compiled
+from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.deltas import Deltas, Relations
 from lake.layers.compiler.fixed_values import fixed_values
-from lake.layers.compiler.graph import Graph, Node
+from lake.layers.compiler.graph import Graph
 from lake.layers.compiler.layers import (
     all_rows,
     as_inserted,
@@ -32,280 +30,45 @@ from lake.layers.compiler.layers import (
 )
 from lake.layers.compiler.restating import Divided, divided, observed, restated
 from lake.layers.definitions.model import RefreshPolicy
-from lake.layers.errors import BadDefinition, RefreshLost, first_line
-from lake.layers.runner.claims import Applied, claimed
-from lake.layers.runner.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
+from lake.layers.errors import RefreshLost, first_line
+from lake.layers.runner.commits import LayerCommit, NotWritten, complete_together
 from lake.layers.runner.costs import INCREMENT, WHOLE, Gain, Taken, Ways, not_worth, reading_seconds
-from lake.layers.runner.definitions import Definitions, check_not_reverted, check_restated, in_force
+from lake.layers.runner.definitions import Definitions
 from lake.layers.runner.engine import Changed, Engine, SourceChange
 from lake.layers.runner.holding import held_partitions, touched_partitions
-from lake.layers.runner.layer_tables import check_table, layout_of, make_table
-from lake.layers.runner.readiness import Readiness, Turned
-from lake.layers.runner.records import LayerState, Record, kept_next, last_read, latest_refresh, state_of
+from lake.layers.runner.layer_tables import is_rewritable, layout_of, make_table
+from lake.layers.runner.readiness import Readiness
+from lake.layers.runner.records import LayerState, Record, kept_next, last_read, state_of
+from lake.layers.runner.results import (
+    BESIDE,
+    FAILED,
+    RESTATED,
+    SKIPPED,
+    LayerResult,
+    LayersFailed,
+    RefreshFailed,
+    RefreshResult,
+    named_counts,
+)
 from lake.layers.runner.sinks import deliver_all
 from lake.layers.runner.source_relations import SourceRelations, plain
-from lake.layers.runner.table_keys import TableKeys
-from lake.protocol.errors import UserError
-from lake.protocol.hive import NoSuchObjectException
-from lake.protocol.lake import TableReplaced
-from lake.tables.keyed.changes import ChangeType
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.keyed_writes import Action
 from lake.tables.lake import LakeTable, Writing
 
-logger = logging.getLogger(__name__)
 
-ATTEMPTS = 5
-"""How often a refresh is begun again that another runner has overtaken."""
+class Context(Protocol):
+    """What a refresh needs of its runner, and tells it. What the attributes mean is said at `Runner`."""
 
-
-class NoSource(UserError):
-    """A table that a project reads isn't there, or can't be read by its timeline."""
-
-
-class RefreshFailed(UserError):
-    """A refresh couldn't be done. Nothing was written."""
-
-
-RESTATED = "restated"
-"""How a layer was refreshed of which a part got another definition."""
-
-BESIDE = "beside"
-"""How a layer was refreshed that got the rows of a table beside its own."""
-
-FAILED, SKIPPED = "failed", "skipped"
-"""How layers were refreshed that weren't: they couldn't be computed, or read one that couldn't."""
-
-
-@dataclass(frozen=True)
-class LayerResult:
-    """What a refresh did with a layer.
-
-    `how` is `incremental`, `by group`, `full`, `restated`, `beside`, `replay`, `unchanged`, `failed` or `skipped`,
-    `why` the reason for a full or restated one, or one of the last two. `changed` counts rows by what became of them,
-    `expected` by expectation those that didn't meet it. `estimated`: what its increment and all of it would take, None
-    where there was no choice. `seconds` were spent on its rows, without those of writing them.
-    """
-
-    layer: str
-    how: str
-    why: str | None = None
-    changed: Mapping[str, int] = field(default_factory=dict)
-    expected: Mapping[str, int] = field(default_factory=dict)
-    estimated: Ways | None = None
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class RefreshResult:
-    """What a refresh did. `moment` is what all sources were read as of, `completed` what shows the layers as they are
-    after it: the same, if nothing was to be written. `instants` are those of layers that
-    weren't unchanged. `turned`: of layers whose partitions turn ready with their sources', what became of these.
-    `delivered`: by sink, how many batches it got."""
-
-    moment: Moment
-    layers: tuple[LayerResult, ...]
-    instants: Mapping[str, Instant]
-    turned: Mapping[str, Turned] = field(default_factory=dict)
-    delivered: Mapping[str, int] = field(default_factory=dict)
-    completed: Moment = field(default_factory=lambda: Moment(0))
-
-
-class LayersFailed(UserError):
-    """Some layers couldn't be computed. They and those that read them are as before; the others are up to date.
-
-    `result` is what the refresh did.
-    """
-
-    def __init__(self, result: RefreshResult) -> None:
-        failed = [f"{each.layer} failed: {each.why}" for each in result.layers if each.how == FAILED]
-        skipped = [each.layer for each in result.layers if each.how == SKIPPED]
-        behind = f". Left as they were, since they read it: {', '.join(skipped)}" if skipped else ""
-        super().__init__("; ".join(failed) + behind)
-        self.result = result
-
-
-class Runner:
-    """Refreshes the layers of one project."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        table: Callable[[str], LakeTable],
-        engine: Callable[[], Engine],
-        *,
-        heartbeat_seconds: float = 20.0,
-        choose: bool = True,
-    ) -> None:
-        """`table`: a lake table by its name. `engine` makes an engine for one refresh.
-
-        `choose`: compute all of a layer where that is estimated to take less time than its increment.
-        """
-        self.given = graph
-        """The layers as the project has them, or as somebody applies them."""
-        self.graph = graph
-        """The same with the parts that tables consist of, since somebody last looked."""
-        self.find = table
-        self._tables: dict[str, LakeTable] = {}
-        self.keyed_by = self.table
-        """The tables that say what keys the layers have."""
-        self.applied = Applied()
-        self.claims: frozenset[str] = frozenset()
-        """Layers that somebody has claimed for this runner, by name."""
-        self.heartbeat_seconds = heartbeat_seconds
-        self.engine = engine
-        self.choose = choose
-        self.pause: Callable[[str], None] = _nothing
-        """Called with the name of each stage of a refresh, for tests that kill the process there."""
-        self.is_warm = False
-        """Whether this runner has refreshed before: the first time, Spark compiles itself."""
-        self.progress: Callable[[str], None] = _nothing
-        """Called with words for users that say how far a refresh is, by several threads."""
-
-    def of(self, graph: Graph) -> "Runner":
-        """A runner of another graph of the same layers, which knows what this one knows."""
-        found = Runner(graph, self.find, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
-        found.applied = self.applied
-        return found
-
-    def redirected(self, graph: Graph, table: Callable[[str], LakeTable]) -> "Runner":
-        """A runner of layers that has other tables for them, with the keys of this one's."""
-        found = Runner(graph, table, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
-        found.keyed_by = self.table
-        return found
+    graph: Graph
+    heartbeat_seconds: float
+    choose: bool
+    is_warm: bool
+    pause: Callable[[str], None]
+    progress: Callable[[str], None]
 
     def table(self, name: str) -> LakeTable:
-        """The lake table of that name: one table, the same until the next refresh begins."""
-        return self._tables.setdefault(name, self.find(name))
-
-    def compile(self) -> list[Compiled]:
-        """The project's layers. Raises BadDefinition, NoSource."""
-        engine = self.engine()
-        try:
-            return self.compiled_by(engine)
-        finally:
-            engine.close()
-
-    def refresh(
-        self,
-        full: Collection[str] = (),
-        replay: Mapping[str, Moment] | None = None,
-        *,
-        reverted: Collection[str] = (),
-        only: Collection[str] | None = None,
-        beside: Mapping[str, LakeTable] | None = None,
-    ) -> RefreshResult:
-        """Brings all layers up to date. `full`: layers that are computed as a whole, by name.
-
-        `replay`: layers that read again what changed in their sources since a moment, and keep other rows as they are,
-        also where their definition has changed. `reverted`: layers that get another definition although they were
-        reverted to an earlier one. `only`: by name, the layers that are brought up to date; others are read as they
-        are. `beside`: by name, tables from which layers get their rows, brought up to date on the way, and all layers
-        that read these among them; then all layers complete, or none. Raises RefreshLost if other runners were quicker
-        again and again, DefinedElsewhere if somebody else gives layers another definition, or has done so since this
-        runner last looked, UserError for what the user can mend; then nothing is written. SinkFailed for a sink that
-        doesn't take its rows, and LayersFailed for layers that can't be computed, after all else is done.
-        """
-        wanted = {self.graph.node(name).name for name in full}
-        since = {self.graph.node(name).name: moment for name, moment in (replay or {}).items()}
-        for attempt in range(1, ATTEMPTS + 1):
-            self._tables.clear()  # by now other tables may have their names
-            engine = self.engine()
-            try:
-                definitions = Definitions(engine)
-                layers = self.compiled_by(engine, wanted, reverted, definitions)
-                others = self._defined_otherwise(layers, definitions)
-                with claimed(others, self.graph.project.name, self.heartbeat_seconds):
-                    if others:  # somebody may have been quicker than the claim
-                        self._defined_otherwise(layers, definitions)
-                    chosen = [each for each in layers if only is None or each.name in only]
-                    result = _Refresh(self, engine, chosen, definitions, wanted, since, beside or {}).run()
-                self.is_warm = True
-                return result
-            except (RefreshLost, TableReplaced) as error:
-                if attempt == ATTEMPTS:
-                    raise
-                logger.info("looking again: %s", error)
-            except engine.errors as error:
-                raise RefreshFailed(f"a layer can't be computed: {first_line(error)}") from error
-            finally:
-                engine.close()
-        raise AssertionError("the last attempt returns or raises")
-
-    def _defined_otherwise(self, layers: Sequence[Compiled], definitions: Definitions) -> list[LakeTable]:
-        """The tables of layers that are defined otherwise than when they were refreshed last, and that aren't claimed.
-
-        Raises DefinedElsewhere if somebody else has defined one so since this runner last looked.
-        """
-        found = []
-        for each in layers:
-            lake = self.table(each.name)
-            try:
-                latest = latest_refresh(lake)
-            except NoSuchObjectException:  # this refresh makes it
-                latest = None
-            is_other = latest is not None and bool(definitions.changes(each, lake, latest[1]))
-            self.applied.note(each.name, latest, is_other=is_other)
-            if is_other and each.name not in self.claims:
-                found.append(lake)
-        return found
-
-    def compiled_by(
-        self,
-        engine: Engine,
-        full: Collection[str] = (),
-        reverted: Collection[str] = (),
-        definitions: Definitions | None = None,
-    ) -> list[Compiled]:
-        """The project's layers, as an engine understands them. Those that are computed as a whole because somebody
-        wants it (`full`) may have other columns than their tables. `reverted`: as of `refresh`. Raises BadDefinition,
-        NoSource."""
-        found, definitions = self.understood_by(engine), definitions or Definitions(engine)
-        for each in found:
-            may_rewrite = _may_rewrite(each, full)
-            if each.name not in reverted:
-                check_not_reverted(each, self.table(each.name), definitions)
-            check_restated(each, self.table(each.name), definitions)
-            check_table(engine, self.table(each.name), each, self.graph.project.name, may_rewrite=may_rewrite)
-        return found
-
-    def understood_by(self, engine: Engine) -> list[Compiled]:
-        """The project's layers, as an engine understands them, also if their tables don't fit them. Raises
-        BadDefinition, NoSource."""
-        self.graph = in_force(self.given, self.table)
-        sources = {name: self._source(name, engine) for name in self.graph.sources}
-        keys = TableKeys(engine, self.keyed_by, self.graph.project.name)
-        found = compiled(self.graph, sources, engine, keys)
-        if len(found) > MAX_TOGETHER:
-            raise BadDefinition(
-                self.graph.project.directory,
-                f"the project has {len(found)} tables, and at most {MAX_TOGETHER} can complete together: divide it",
-            )
-        return found
-
-    def _source(self, name: str, engine: Engine) -> tuple[Table, Mapping[str, str]]:
-        """A table from outside, and the types of its columns. Raises NoSource."""
-        lake = self.table(name)
-        try:
-            schema = lake.schema()
-        except NoSuchObjectException:
-            reader = self._reader(name)
-            raise NoSource(f"there is no table {name}, which {reader.name} reads{reader.hint}") from None
-        if lake.describe().tableType == "VIRTUAL_VIEW":
-            raise NoSource(f"{name} is a view of the metastore: write its query into the project as a temporary view")
-        if not _is_parquet(schema):
-            raise NoSource(f"{name} isn't stored as Parquet: its changes can't be read here")
-        keyed = schema.keyed_table()
-        if keyed is None and lake.position().position == 0:
-            raise NoSource(f"{name} has no timeline: write into it by lake.spark.write, or give it a primary-key")
-        types = engine.columns(schema)
-        key = None
-        if keyed is not None:
-            key = keyed.key if keyed.is_table_wide else (*keyed.key, *keyed.partition_columns)
-        return Table(name, tuple(types), key, frozenset(key or ())), types
-
-    def _reader(self, name: str) -> Node:
-        return next(each for each in self.graph.nodes if name in each.reads)
+        """The lake table of that name."""
 
 
 class _Changes(NamedTuple):
@@ -332,12 +95,12 @@ class _Plan:
     divided: Divided | None = None
 
 
-class _Refresh:
+class Refresh:
     """One attempt at a refresh."""
 
     def __init__(
         self,
-        runner: Runner,
+        runner: Context,
         engine: Engine,
         layers: Sequence[Compiled],
         definitions: Definitions,
@@ -355,7 +118,7 @@ class _Refresh:
         self._rewritten = {  # layers that get other columns, another key or other buckets
             each.name
             for each in self._layers
-            if make_table(engine, runner.table(each.name), each, self._project, may_rewrite=_may_rewrite(each, full))
+            if make_table(engine, runner.table(each.name), each, self._project, may_rewrite=is_rewritable(each, full))
         }
         read = {name for each in self._layers for name in each.layer.sources}
         tables = {name: runner.table(name) for name in sorted({each.name for each in self._layers} | read)}
@@ -862,11 +625,6 @@ class _Refresh:
         return state.record.complete and (self._is_defined_as(made, state.record) or how == RESTATED)
 
 
-def _may_rewrite(made: Compiled, full: Collection[str]) -> bool:
-    """Whether a layer's table may be rewritten, with other columns: those of captured tables follow the source's."""
-    return made.node.is_captured or made.name in full
-
-
 def _own(layer: str) -> str:
     """How relations of a layer's own table are called where another one is read in its place."""
     return f"{layer}/own"
@@ -874,18 +632,3 @@ def _own(layer: str) -> str:
 
 def _no_rows(_: Writing) -> Completion:
     return Completion(conditional=True)
-
-
-def named_counts(counts: Mapping[str, int]) -> dict[str, int]:
-    """How many rows were inserted, updated and deleted."""
-    kinds = {ChangeType.INSERT: "inserted", ChangeType.UPDATE_POSTIMAGE: "updated", ChangeType.DELETE: "deleted"}
-    return {name: counts[str(kind)] for kind, name in kinds.items() if counts.get(str(kind))}
-
-
-def _is_parquet(schema: Schema) -> bool:
-    stored = schema.properties.get("spark.sql.sources.provider") or schema.input_format
-    return "parquet" in stored.lower()
-
-
-def _nothing(_: str) -> None:
-    pass

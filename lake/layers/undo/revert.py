@@ -24,7 +24,8 @@ from lake.layers.errors import BadQuery
 from lake.layers.runner.definitions import definition_of, forget_reverted, in_force, keep_reverted, reverted_at
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.records import latest_refresh, record_before, standing_refreshes
-from lake.layers.runner.refresh import RefreshResult, Runner
+from lake.layers.runner.results import RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import RestoredLayer, later_instants, rolling_back
 from lake.protocol.errors import UserError
 from lake.protocol.formats.keyed_table import PRIMARY_KEY

@@ -15,7 +15,7 @@ from pathlib import Path
 from lake.layers.compiler.graph import graph_of
 from lake.cli.captured_tables import definitions_of
 from lake.layers.definitions.projects import read_project, with_captured
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.spark import read
 from lake.spark.session_client import lake_table

@@ -15,7 +15,7 @@ from lake.layers.compiler.graph import Graph
 from lake.layers.definitions.model import Sink
 from lake.layers.runner.engine import Changed
 from lake.layers.runner.pruning import Within
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.protocol.formats.partition_names import make_name
 from lake.protocol.hive import AlreadyExistsException, FieldSchema
 from lake.tables.keyed.changes import CHANGE_TYPE

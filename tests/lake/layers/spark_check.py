@@ -17,7 +17,8 @@ from lake.layers.applying.restating import restate
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.model import Definitions, Project, View
 from lake.layers.errors import Place
-from lake.layers.runner.refresh import RefreshResult, Runner
+from lake.layers.runner.results import RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import DEFAULTS, SparkEngine
 from lake.layers.undo.rollback import Rollback
 from lake.spark import read

@@ -10,7 +10,7 @@ import pytest
 from lake.layers.applying.planning import plan_of
 from lake.layers.runner import claims
 from lake.layers.runner.claims import DefinedElsewhere
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.protocol.hive import LockComponent, LockLevel, LockRequest, LockState, LockType, ShowLocksRequest
 from tests.lake.layers.shop import Shop, how
 from tests.lake.layers.test_changed_definitions import CHAIN, MEANINGS, OTHER, SAME, TEXT, Order, filled, refreshed

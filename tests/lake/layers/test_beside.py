@@ -10,7 +10,8 @@ from lake.layers.applying.beside import SUFFIX, CannotComputeBeside, apply_besid
 from lake.layers.applying.planning import plan_of
 from lake.layers.runner.claims import DefinedElsewhere
 from lake.layers.runner.records import state_of
-from lake.layers.runner.refresh import RefreshFailed, RefreshResult, Runner
+from lake.layers.runner.results import RefreshFailed, RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.layers.undo.revert import apply_revert, plan_revert
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.client.test_readiness import commit

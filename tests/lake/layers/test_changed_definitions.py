@@ -14,7 +14,7 @@ from lake.layers.definitions.projects import read_project
 from lake.layers.runner import records
 from lake.layers.runner.definitions import definition_of
 from lake.layers.runner.records import Kept, Record, state_of
-from lake.layers.runner.refresh import LayerResult
+from lake.layers.runner.results import LayerResult
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.layers import duck_lake
 from tests.lake.layers.projects import write_project

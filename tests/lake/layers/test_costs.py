@@ -10,7 +10,7 @@ from lake.layers.runner import costs, refresh
 from lake.layers.runner.costs import INCREMENT, WHOLE, Gain, Taken, Ways, not_worth
 from lake.layers.runner.engine import Changed, SourceChange
 from lake.layers.runner.records import state_of
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.status import status_of
 from lake.tables.lake import LakeTable
 from tests.lake.layers.duck_lake import DuckEngine

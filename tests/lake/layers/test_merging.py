@@ -9,7 +9,7 @@ import pytest
 from lake.client.lake_types import Moment
 from lake.layers.runner import records
 from lake.layers.runner.records import state_of
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from tests.lake.layers.duck_lake import DuckEngine
 from tests.lake.layers.shop import Shop, how
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lake.layers.errors import BadDefinition
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.tables.lake import LakeTable
 from tests.lake.client.test_readiness import commit, reopen
 from tests.lake.layers.shop import Shop, rows_of

@@ -22,7 +22,8 @@ from lake.layers.compiler.texts.written import Written
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.claims import DefinedElsewhere
 from lake.layers.runner.records import state_of
-from lake.layers.runner.refresh import LayerResult, Runner
+from lake.layers.runner.results import LayerResult
+from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import apply_restore, plan_restore, rolling_back
 from lake.layers.undo.revert import apply_revert, plan_revert, settle, write_back
 from lake.protocol.hive import ShowLocksRequest, UnlockRequest

@@ -359,7 +359,7 @@ from pathlib import Path
 from lake.layers.definitions.model import Definitions, Project
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.python_files import read
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.spark.session_client import lake_table
 definitions = Definitions()

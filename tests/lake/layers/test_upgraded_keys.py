@@ -19,7 +19,7 @@ from lake.layers.definitions.projects import read_project
 from lake.layers.runner.commits import LayerCommit, complete_together
 from lake.layers.runner.layer_tables import PROJECT
 from lake.layers.runner.records import Record, last_read
-from lake.layers.runner.refresh import Runner
+from lake.layers.runner.runner import Runner
 from lake.protocol.formats.keyed_table import BUCKET, PRIMARY_KEY
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed_writes import _Change
