@@ -1,7 +1,8 @@
 """Makes the tables of layers, and checks those that are there already."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
+from typing import TypeVar
 
 from lake.client.lake_types import Schema
 from lake.layers.compiler.compiling import ROW_KEYS, Compiled
@@ -14,6 +15,8 @@ from lake.protocol.formats.keyed_table import BUCKET, BUCKET_KEY, FEATURE, PRIMA
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 from lake.tables.properties import keep_property
+
+Found = TypeVar("Found")
 
 PROJECT = "pipeline.project"
 """A property of layers' tables: the project that computes them."""
@@ -35,6 +38,14 @@ class Fit(Enum):
     OTHER_COLUMNS = 3
     """It has columns that the definition doesn't have, or has as another type, or another key, or other buckets: all of
     it has to be rewritten."""
+
+
+def if_there(lake: LakeTable, read: Callable[[LakeTable], Found]) -> Found | None:
+    """What is read of a table; None if there is no such table, as before the refresh that makes it."""
+    try:
+        return read(lake)
+    except NoSuchObjectException:
+        return None
 
 
 def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> Fit:

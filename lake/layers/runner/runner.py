@@ -12,7 +12,7 @@ from lake.layers.runner.claims import Applied, claimed
 from lake.layers.runner.commits import MAX_TOGETHER
 from lake.layers.runner.definitions import Definitions, check_not_reverted, check_restated, in_force
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.layer_tables import check_table, is_rewritable
+from lake.layers.runner.layer_tables import check_table, if_there, is_rewritable
 from lake.layers.runner.records import latest_refresh
 from lake.layers.runner.refresh import Refresh
 from lake.layers.runner.results import RefreshFailed, RefreshResult
@@ -71,15 +71,18 @@ class Runner:
 
     def of(self, graph: Graph) -> "Runner":
         """A runner of another graph of the same layers, which knows what this one knows."""
-        found = Runner(graph, self.find, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
+        found = self._like(graph, self.find)
         found.applied = self.applied
         return found
 
     def redirected(self, graph: Graph, table: Callable[[str], LakeTable]) -> "Runner":
         """A runner of layers that has other tables for them, with the keys of this one's."""
-        found = Runner(graph, table, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
+        found = self._like(graph, table)
         found.keyed_by = self.table
         return found
+
+    def _like(self, graph: Graph, table: Callable[[str], LakeTable]) -> "Runner":
+        return Runner(graph, table, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
 
     def table(self, name: str) -> LakeTable:
         """The lake table of that name: one table, the same until the next refresh begins."""
@@ -147,10 +150,7 @@ class Runner:
         found = []
         for each in layers:
             lake = self.table(each.name)
-            try:
-                latest = latest_refresh(lake)
-            except NoSuchObjectException:  # this refresh makes it
-                latest = None
+            latest = if_there(lake, latest_refresh)
             is_other = latest is not None and bool(definitions.changes(each, lake, latest[1]))
             self.applied.note(each.name, latest, is_other=is_other)
             if is_other and each.name not in self.claims:
