@@ -72,10 +72,12 @@ class Context(Protocol):
 
 
 class _Changes(NamedTuple):
-    """How many rows of a layer's sources changed. `unread`: sources of which that is told by their files, about."""
+    """The relations of a layer's sources, and how many rows changed of those that did. `unread`: sources of which that
+    is told by their files, about."""
 
+    relations: Mapping[str, Relations]
     rows: Mapping[str, Changed]
-    unread: Sequence[str]
+    unread: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -245,9 +247,9 @@ class Refresh:
             gain = math.inf
             if not self._must_increment(made):
                 relations = {name: self._relation(name, position) for name, position in before.items()}
-                changed = {name: told.rows for name, told in written.items()}
-                increment = self._planned(made, state, relations, changed, whole=False)
-                whole = self._planned(made, state, relations, changed, whole=True)
+                changed = _Changes(relations, {name: told.rows for name, told in written.items()})
+                increment = self._planned(made, changed, whole=False)
+                whole = self._planned(made, changed, whole=True)
                 ways = self._ways(state, increment, whole)
                 gain = ways.whole - ways.increment
             gains.append(Gain(frozenset(outside[name] for name in written), gain))
@@ -292,8 +294,8 @@ class Refresh:
             self._hold(made, deltas, None)
             return LayerResult(made.name, "unchanged")
         relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
-        changed = _Changes({}, []) if why else self._changed_rows(made, moved, before)
-        plan = self._plan(made, state, why, relations, changed)
+        changed = _Changes(relations, {}) if why else self._changed_rows(made, relations, moved, before)
+        plan = self._plan(made, state, why, changed)
         began = time.monotonic()
         step, deltas = plan.step, plan.deltas
         last = None if state.record is None else state.record.expected
@@ -368,24 +370,17 @@ class Refresh:
         self._changed[made.name] = Changed(count, count)  # who reads it is computed as a whole
         return result
 
-    def _plan(
-        self,
-        made: Compiled,
-        state: LayerState,
-        why: str | None,
-        relations: Mapping[str, Relations],
-        changed: "_Changes",
-    ) -> "_Plan":
+    def _plan(self, made: Compiled, state: LayerState, why: str | None, changed: _Changes) -> _Plan:
         """How a layer is refreshed. `why` it must be computed as a whole; None if its increment does."""
         if why is None and (both := self._divided(made, state, changed)) is not None:
-            return self._restated(made, state, both, relations, changed)
+            return self._restated(made, both, changed)
         if why is not None or (made.kind == "full" and changed.rows):
-            whole = self._planned(made, state, relations, changed.rows, whole=True)
+            whole = self._planned(made, changed, whole=True)
             return dataclasses.replace(whole, why=why or made.reasons[0])
-        increment = self._planned(made, state, relations, changed.rows, whole=False)
+        increment = self._planned(made, changed, whole=False)
         if not changed.unread and (self._must_increment(made) or not increment.work):
             return increment
-        whole = self._planned(made, state, relations, changed.rows, whole=True)
+        whole = self._planned(made, changed, whole=True)
         ways = self._ways(state, increment, whole)
         if ways.cheaper == WHOLE:
             return dataclasses.replace(whole, why=f"estimated: {ways}", ways=ways)
@@ -399,70 +394,55 @@ class Refresh:
         kept = None if state.record is None else state.record.kept
         return kept is not None and kept.digest in made.node.restates and made.name not in self._replay
 
-    def _divided(self, made: Compiled, state: LayerState, changed: "_Changes") -> Divided | None:
+    def _divided(self, made: Compiled, state: LayerState, changed: _Changes) -> Divided | None:
         """A layer whose last part alone is computed as a whole; None for others."""
         if not self._is_restated(made, state) or made.node.restated is None or (made.kind == "full" and changed.rows):
             return None
         return divided(made.layer, made.checks, made.node.restated)
 
-    def _restated(
-        self, made: Compiled, state: LayerState, both: Divided, relations: Mapping[str, Relations], changed: "_Changes"
-    ) -> "_Plan":
+    def _restated(self, made: Compiled, both: Divided, changed: _Changes) -> _Plan:
         """How the last part of a layer is computed, and the others are brought up to date."""
         assert made.node.restated is not None
-        deltas = self._deltas(made, state, relations, changed.rows)
+        deltas = self._deltas(made, changed)
         step = restated(both, deltas, self._sources.rows_at(made.name, self._positions[made.name]), made.node.restated)
         since = f"{made.node.restated.column} >= {made.node.restated.since}"
         return _Plan(deltas, step, False, f"another definition where {since}", None, 0, both)
 
-    def _is_exact(self, made: Compiled, state: LayerState) -> bool:
+    def _is_exact(self, made: Compiled) -> bool:
         """Whether the table's rows are the query's answer over what was read last. A replay reads what they have in
         them already."""
-        return made.name not in self._replay and state.record is not None and state.record.complete
+        record = self._base(made).record
+        return made.name not in self._replay and record is not None and record.complete
 
-    def _deltas(
-        self,
-        made: Compiled,
-        state: LayerState,
-        relations: Mapping[str, Relations],
-        changed: Mapping[str, Changed],
-    ) -> Deltas:
-        keys = sum(max(each) for each in changed.values())
-        grown = [name for name, each in changed.items() if not each.old]
+    def _deltas(self, made: Compiled, changed: _Changes) -> Deltas:
+        keys = sum(max(each) for each in changed.rows.values())
+        grown = [name for name, each in changed.rows.items() if not each.old]
 
         def prunes(relation: str, columns: Sequence[str]) -> bool:
             return self._sources.prunes(relation, columns, keys)
 
-        is_exact = self._is_exact(made, state)
-        return Deltas(relations, changed, f"_{plain(made.name)}", grown=grown, prunes=prunes, is_exact=is_exact)
+        is_exact, prefix = self._is_exact(made), f"_{plain(made.name)}"
+        return Deltas(changed.relations, changed.rows, prefix, grown=grown, prunes=prunes, is_exact=is_exact)
 
-    def _planned(
-        self,
-        made: Compiled,
-        state: LayerState,
-        relations: Mapping[str, Relations],
-        changed: Mapping[str, Changed],
-        *,
-        whole: bool,
-    ) -> "_Plan":
+    def _planned(self, made: Compiled, changed: _Changes, *, whole: bool) -> _Plan:
         """One of the two ways to refresh a layer."""
         stored = self._sources.rows_at(made.name, self._positions[made.name])
-        deltas = self._deltas(made, state, relations, changed)
+        deltas = self._deltas(made, changed)
         if whole:
             step: str | None = recomputed(made.layer, deltas, stored)
         else:
             step = refresh(made.layer, deltas, stored, merge=deltas.is_exact)
         work = 0
         if self._runner.choose and step is not None:
-            work = self._sources.sizes(sum(sum(each) for each in changed.values())).work(deltas.steps)
+            work = self._sources.sizes(sum(sum(each) for each in changed.rows.values())).work(deltas.steps)
         return _Plan(deltas, step, whole, None, None, work)
 
-    def _ways(self, state: LayerState, increment: "_Plan", whole: "_Plan") -> Ways:
+    def _ways(self, state: LayerState, increment: _Plan, whole: _Plan) -> Ways:
         """What the two ways are estimated to take."""
         taken = {} if state.record is None else state.record.taken
         return Ways.of({INCREMENT: increment.work, WHOLE: whole.work}, taken, state.number + 1)
 
-    def _taken(self, plan: "_Plan", state: LayerState, seconds: float) -> Mapping[str, Taken]:
+    def _taken(self, plan: _Plan, state: LayerState, seconds: float) -> Mapping[str, Taken]:
         """What refreshes of a layer have taken, with this one."""
         known = {} if state.record is None else state.record.taken
         if not plan.work:
@@ -547,7 +527,13 @@ class Refresh:
     def _has_moved(self, name: str, position: int | None) -> bool:
         return name in self._changed or position is None or position < self._positions[name]
 
-    def _changed_rows(self, made: Compiled, moved: Sequence[str], before: Mapping[str, int | None]) -> "_Changes":
+    def _changed_rows(
+        self,
+        made: Compiled,
+        relations: Mapping[str, Relations],
+        moved: Sequence[str],
+        before: Mapping[str, int | None],
+    ) -> _Changes:
         """The tables of which a layer has to look at what has changed, and how many of their rows have."""
         found, unread = {}, []
         for name in moved:
@@ -565,7 +551,7 @@ class Refresh:
                 found[name] = told.rows
             elif any(rows := self._sources.changed_rows(name, position)):
                 found[name] = rows
-        return _Changes(found, unread)
+        return _Changes(relations, found, unread)
 
     def _relation(self, name: str, position: int | None) -> Relations:
         """A table's relations, from the position that was read of it last; None where only its rows now are needed."""
