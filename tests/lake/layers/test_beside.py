@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from lake.layers.runner.beside import SUFFIX, CannotComputeBeside, apply_beside
+from lake.layers.applying.beside import SUFFIX, CannotComputeBeside, apply_beside
+from lake.layers.applying.planning import plan_of
 from lake.layers.runner.claims import DefinedElsewhere
-from lake.layers.runner.planning import plan_of
 from lake.layers.runner.records import state_of
-from lake.layers.runner.runner import RefreshFailed, RefreshResult, Runner
+from lake.layers.runner.results import RefreshFailed, RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.layers.undo.revert import apply_revert, plan_revert
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.client.test_readiness import commit
