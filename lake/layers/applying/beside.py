@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from lake.layers.applying.planning import Computes, LayerPlan, asked_in, reverted_in
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.graph import Graph, Node
-from lake.layers.runner.claims import claimed
+from lake.layers.runner.claims import announced, claimed
 from lake.layers.runner.layer_tables import PROJECT, if_there
 from lake.layers.runner.records import latest_refresh
 from lake.layers.runner.results import LayersFailed, RefreshFailed, RefreshResult
@@ -75,7 +75,9 @@ class _Beside:
                 runner.pause("beside")
                 runner.progress("cutting over")
                 beside = {name: self._table(name) for name in self._names}
-                result = runner.refresh(asked_in(plan), reverted=reverted_in(plan), beside=beside)
+                own = [lake for name in beside if (lake := _found(runner.table(name))) is not None]
+                with announced(own, project.name, runner.heartbeat_seconds):
+                    result = runner.refresh(asked_in(plan), reverted=reverted_in(plan), beside=beside)
             finally:
                 runner.claims = frozenset()
         runner.pause("cut over")

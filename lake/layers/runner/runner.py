@@ -8,7 +8,7 @@ from lake.layers.compiler.building import Table
 from lake.layers.compiler.compiling import Compiled, compiled
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.errors import BadDefinition, RefreshLost, first_line
-from lake.layers.runner.claims import Applied, claimed
+from lake.layers.runner.claims import Applied, claimed, wait_for_cut_over
 from lake.layers.runner.commits import MAX_TOGETHER
 from lake.layers.runner.definitions import Definitions, check_not_reverted, check_restated, in_force
 from lake.layers.runner.engine import Engine
@@ -125,10 +125,13 @@ class Runner:
                 definitions = Definitions(engine)
                 layers = self.compiled_by(engine, wanted, reverted, definitions)
                 others = self._defined_otherwise(layers, definitions)
+                chosen = [each for each in layers if only is None or each.name in only]
+                if beside is None:
+                    own = [self.table(each.name) for each in chosen]
+                    wait_for_cut_over(own, self.heartbeat_seconds, self.progress)
                 with claimed(others, self.graph.project.name, self.heartbeat_seconds):
                     if others:  # somebody may have been quicker than the claim
                         self._defined_otherwise(layers, definitions)
-                    chosen = [each for each in layers if only is None or each.name in only]
                     result = Refresh(self, engine, chosen, definitions, wanted, since, beside or {}).run()
                 self.is_warm = True
                 return result
