@@ -96,7 +96,7 @@ def claimed(layers: Sequence[LakeTable], project: str, heartbeat_seconds: float)
     if answer is None:
         yield
         return
-    number, state = answer.lockid, answer.state
+    number, state = answer
     try:
         while state != LockState.ACQUIRED:
             holder = _holder(client, layers, number)
@@ -118,13 +118,13 @@ def announced(layers: Sequence[LakeTable], project: str, heartbeat_seconds: floa
     if answer is None:
         yield
         return
-    client = layers[0].client
+    client, (number, _) = layers[0].client, answer
     try:
-        with client.heartbeats.sent_of_lock(answer.lockid, heartbeat_seconds):
+        with client.heartbeats.sent_of_lock(number, heartbeat_seconds):
             yield
     finally:
         with suppress(ExceptionStruct, TException, OSError):
-            _unlock(client, answer.lockid)
+            _unlock(client, number)
 
 
 def wait_for_cut_over(layers: Sequence[LakeTable], heartbeat_seconds: float, progress: Callable[[str], None]) -> None:
@@ -132,21 +132,21 @@ def wait_for_cut_over(layers: Sequence[LakeTable], heartbeat_seconds: float, pro
 
     Raises RefreshLost if it has waited for one: the layers may be others now.
     """
-    beats: dict[int, tuple[int, float]] = {}
+    beats: dict[int | None, tuple[int | None, float]] = {}
     while True:
         alive, locks = [], _cut_overs(layers)
         for lock in locks:
             if lock.lockid not in beats:
                 progress(f"waits for {lock.user} on {lock.hostname}, who cuts {lock.dbname}.{lock.tablename} over")
-            if beats.get(lock.lockid, (None, 0.0))[0] != lock.lastheartbeat:
+            if lock.lockid not in beats or beats[lock.lockid][0] != lock.lastheartbeat:
                 beats[lock.lockid] = lock.lastheartbeat, time.monotonic()
             if time.monotonic() - beats[lock.lockid][1] <= _MISSED_HEARTBEATS * heartbeat_seconds:
                 alive.append(lock)
         if not alive:
             break
         time.sleep(_POLL_SECONDS)
-    if has_ended := set(beats) - {each.lockid for each in locks}:
-        raise RefreshLost(f"a cut-over has ended meanwhile, of the locks {sorted(has_ended)}")
+    if set(beats) - {each.lockid for each in locks}:
+        raise RefreshLost("the layers were cut over meanwhile")
 
 
 def _cut_overs(layers: Sequence[LakeTable]) -> list[ShowLocksResponseElement]:
@@ -168,8 +168,8 @@ def _cut_overs(layers: Sequence[LakeTable]) -> list[ShowLocksResponseElement]:
     ]
 
 
-def _lock(layers: Sequence[LakeTable], kind: LockType, agent: str) -> LockResponse | None:
-    """Asks for a lock of the tables of layers; None where that isn't allowed."""
+def _lock(layers: Sequence[LakeTable], kind: LockType, agent: str) -> tuple[int, int | None] | None:
+    """Asks for a lock of the tables of layers: its number and state; None where that isn't allowed."""
     components = [LockComponent(kind, LockLevel.TABLE, each.named.database, each.named.table) for each in layers]
     user = os.environ.get("USER") or "unknown"
     request = LockRequest(components, user=user, hostname=f"{socket.gethostname()}, process {os.getpid()}")
@@ -179,7 +179,8 @@ def _lock(layers: Sequence[LakeTable], kind: LockType, agent: str) -> LockRespon
     except (MetaException, TApplicationException) as error:  # nobody has to be allowed to lock tables
         logger.info("other definitions are applied without a lock: %s", error)
         return None
-    return answer
+    assert answer.lockid is not None
+    return answer.lockid, answer.state
 
 
 def _unlock(client: LakeClient, number: int | None) -> None:

@@ -11,7 +11,7 @@ from tests.support.long_runs import share_of
 pytestmark = pytest.mark.spark
 
 SEED = 43_000
-COUNT, AT_ONCE = 40, 8
+COUNT, AT_ONCE = 40, 4
 
 
 @pytest.mark.parametrize(
