@@ -5,14 +5,14 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sqlglot import exp
 
 from lake.layers.compiler.algebra import Operator, UnionAll, walk
 from lake.layers.compiler.building import Builder, Built, Table, numbered
 from lake.layers.compiler.checks import FAILED, Checks, checked, rejected
-from lake.layers.compiler.defined import Comparer, Defined, settings_of
+from lake.layers.compiler.defined import Analyser, Defined, settings_of
 from lake.layers.compiler.deltas import Deltas, Relations, Step
 from lake.layers.compiler.graph import Graph, Node, cdc_query
 from lake.layers.compiler.handles import readable, value_of
@@ -46,13 +46,6 @@ _UNSTORED = re.compile(
 
 _UNNAMED = re.compile(r"(?:struct<|,)(?!\w*[A-Za-z_]\w*:)([^<>,:]*):", re.ASCII)
 """A field of a struct whose name can't stand in a type without quotes, such as those that `arrays_zip` numbers."""
-
-
-class Analyser(Comparer, Protocol):
-    """What parses and analyses queries: Spark, or what knows its answers."""
-
-    def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The tree of a query. Both are described at `LayerPlans.read` of the extension. Raises BadQuery."""
 
 
 @dataclass(frozen=True)

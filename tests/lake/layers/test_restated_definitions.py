@@ -14,16 +14,17 @@ import duckdb
 import pytest
 
 from lake.cli.pipeline_changes import print_plan
+from lake.layers.applying.differing import differences_of
+from lake.layers.applying.planning import Computes, LayerPlan, Other, plan_of
+from lake.layers.applying.restating import CannotRestate, apply_whole, restate
 from lake.layers.compiler.deltas import Step
 from lake.layers.compiler.texts.restated import MOST_PARTS, Part, Restated, value_of
 from lake.layers.compiler.texts.written import Written
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.claims import DefinedElsewhere
-from lake.layers.runner.differing import differences_of
-from lake.layers.runner.planning import Computes, LayerPlan, Other, plan_of
 from lake.layers.runner.records import state_of
-from lake.layers.runner.restating import CannotRestate, apply_whole, restate
-from lake.layers.runner.runner import LayerResult, Runner
+from lake.layers.runner.results import LayerResult
+from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import apply_restore, plan_restore, rolling_back
 from lake.layers.undo.revert import apply_revert, plan_revert, settle, write_back
 from lake.protocol.hive import ShowLocksRequest, UnlockRequest
@@ -525,7 +526,7 @@ from pathlib import Path
 from lake.tables.lake import LakeClient
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project
-from lake.layers.runner.restating import restate
+from lake.layers.applying.restating import restate
 from tests.lake.layers.duck_lake import runner
 uri, project, stage = sys.argv[1:]
 with LakeClient(uri) as client:

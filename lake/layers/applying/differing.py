@@ -7,6 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from lake.client.lake_types import Moment
+from lake.layers.applying.restating import understood
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.deltas import Deltas, Relations, Step, select_from
 from lake.layers.compiler.differences import Shape, differences
@@ -17,8 +18,8 @@ from lake.layers.runner.definitions import Definitions
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import check_owner
 from lake.layers.runner.records import Record, state_of
-from lake.layers.runner.restating import understood
-from lake.layers.runner.runner import RefreshFailed, Runner, named_counts
+from lake.layers.runner.results import RefreshFailed, named_counts
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.source_relations import SourceRelations, count_rows, plain
 from lake.protocol.formats.keyed_table import PRIMARY_KEY, column_names
 from lake.protocol.hive import NoSuchObjectException
