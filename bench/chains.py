@@ -12,7 +12,7 @@ from bench.layers_of_queries import runner_of
 from bench.options import Options
 from bench.progress import noted, say
 from bench.spark_server import MEMORY, spark_on_server
-from lake.layers.runner.runner import RefreshResult
+from lake.layers.runner.results import RefreshResult
 from lake.protocol.errors import UserError
 from lake.spark import read, write
 

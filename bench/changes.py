@@ -38,11 +38,12 @@ from lake.capture.schema_changes.model import Action, Kind
 from lake.capture.schema_changes.policy import Policy
 from lake.capture.schema_changes.watch import bytes_since
 from lake.cli.captured_tables import definitions_of
+from lake.layers.applying.restating import restate
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project, with_captured
 from lake.layers.runner.claims import DefinedElsewhere
-from lake.layers.runner.restating import restate
-from lake.layers.runner.runner import RESTATED, Runner
+from lake.layers.runner.results import RESTATED
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException

@@ -35,10 +35,11 @@ from stop_sign import StopSign
 from lake.capture.any_state import any_state
 from lake.capture.raw_table import RawTable, rows_of
 from lake.cli.pages.pipeline_page import pipeline_page
+from lake.layers.applying.planning import plan_of
 from lake.layers.compiler.graph import Graph, graph_of
 from lake.layers.definitions.projects import read_project
-from lake.layers.runner.planning import plan_of
-from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.runner.results import RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.layers.runner.status import status_of
 from lake.layers.undo.revert import apply_revert, plan_revert

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project
-from lake.layers.runner.runner import LayersFailed, Runner
+from lake.layers.runner.results import LayersFailed
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import SparkEngine
 from lake.spark import configure, read, write
 from lake.spark.session_client import lake_table

@@ -8,8 +8,8 @@ import click
 from lake.cli.output import print_table
 
 if TYPE_CHECKING:
-    from lake.layers.runner.differing import LayerDifference, Row, Sample
-    from lake.layers.runner.planning import LayerPlan
+    from lake.layers.applying.differing import LayerDifference, Row, Sample
+    from lake.layers.applying.planning import LayerPlan
     from lake.layers.undo.revert import Revert
 
 _COUNTS = ("inserted", "updated", "deleted")

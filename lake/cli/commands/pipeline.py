@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from lake.layers.definitions.model import Project
     from lake.layers.runner.costs import Ways
     from lake.layers.runner.readiness import Turned
-    from lake.layers.runner.runner import RefreshResult, Runner
+    from lake.layers.runner.results import RefreshResult
+    from lake.layers.runner.runner import Runner
     from lake.layers.runner.status import LayerStatus
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -74,7 +75,7 @@ class _Restating:
 
     def do(self, runner: "Runner", tables: tuple[str, ...]) -> None:
         """Raises UserError."""
-        from lake.layers.runner.restating import apply_whole, restate
+        from lake.layers.applying.restating import apply_whole, restate
 
         if self.whole:
             apply_whole(runner, self.whole)
@@ -152,7 +153,7 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
         graph.node(name)
     with _runner(graph, uri) as runner:
         from lake.layers.runner.claims import DefinedElsewhere
-        from lake.layers.runner.runner import LayersFailed
+        from lake.layers.runner.results import LayersFailed
         from lake.layers.runner.sinks import SinkFailed
 
         while True:
@@ -229,7 +230,7 @@ def plan(
 
     restating.check(tables)
     with _runner(_graph(project, uri), uri) as runner:
-        from lake.layers.runner.planning import plan_of
+        from lake.layers.applying.planning import plan_of
 
         restating.do(runner, tables)
         found = plan_of(runner)
@@ -283,9 +284,9 @@ def apply(
     if beside and restating.since is not None:
         raise click.UsageError("--from computes a part of the rows, in one refresh: leave --beside out")
     with _runner(_graph(project, uri), uri) as runner:
-        from lake.layers.runner.beside import apply_beside
-        from lake.layers.runner.planning import asked_in, plan_of, reverted_in
-        from lake.layers.runner.runner import LayersFailed
+        from lake.layers.applying.beside import apply_beside
+        from lake.layers.applying.planning import asked_in, plan_of, reverted_in
+        from lake.layers.runner.results import LayersFailed
         from lake.layers.undo.revert import settle
 
         restating.do(runner, tables)
@@ -348,7 +349,7 @@ def diff(
     for name in tables:
         graph.node(name)
     with _runner(graph, uri) as runner:
-        from lake.layers.runner.differing import differences_of
+        from lake.layers.applying.differing import differences_of
 
         restating.do(runner, tables)
         found = differences_of(runner, tables, samples)
@@ -389,7 +390,7 @@ def revert(
     for name in tables:
         graph.node(name)
     with _runner(graph, uri) as runner:
-        from lake.layers.runner.runner import LayersFailed
+        from lake.layers.runner.results import LayersFailed
         from lake.layers.undo.revert import apply_revert, plan_revert, write_back
 
         found = plan_revert(runner, tables)

@@ -5,14 +5,14 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sqlglot import exp
 
 from lake.layers.compiler.algebra import Operator, UnionAll, walk
 from lake.layers.compiler.building import Builder, Built, Table, numbered
 from lake.layers.compiler.checks import FAILED, Checks, checked, rejected
-from lake.layers.compiler.defined import Comparer, Defined, settings_of
+from lake.layers.compiler.defined import Analyser, Defined, settings_of
 from lake.layers.compiler.deltas import Deltas, Relations, Step
 from lake.layers.compiler.graph import Graph, Node, cdc_query
 from lake.layers.compiler.handles import readable, value_of
@@ -46,13 +46,6 @@ _UNSTORED = re.compile(
 
 _UNNAMED = re.compile(r"(?:struct<|,)(?!\w*[A-Za-z_]\w*:)([^<>,:]*):", re.ASCII)
 """A field of a struct whose name can't stand in a type without quotes, such as those that `arrays_zip` numbers."""
-
-
-class Analyser(Comparer, Protocol):
-    """What parses and analyses queries: Spark, or what knows its answers."""
-
-    def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The tree of a query. Both are described at `LayerPlans.read` of the extension. Raises BadQuery."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +154,9 @@ def _compiled(
     conditions = [value_of(each) for each in answer["conditions"]]
     built, layer, checks, row_keys = _as_stored(node, Builder(tables, types).built(answer), types, conditions, stored)
     if node.restated is not None and row_keys is RowKeys.FOUND and not _shares_keys(built.operator):
-        raise BadQuery("the rows of its parts aren't known by the same columns")
+        raise BadQuery(
+            "the rows of its parts aren't known by the same columns, as is so of UNION ALL and FULL JOIN without groups"
+        )
     if layer.row_key is not None and node.restated is None and _shares_keys(built.operator):
         # Texts of keys in tables of earlier releases say of which branch a row is.
         other = Builder(tables, types, shares_keys=False).built(answer)

@@ -51,11 +51,15 @@ class Change(StrEnum):
     SETTINGS = "settings"  # Spark's, of the project
 
 
-class Comparer(Protocol):
-    """What reads queries and compares what they mean: Spark, or what knows its answers."""
+class Analyser(Protocol):
+    """What parses and analyses queries: Spark, or what knows its answers."""
 
     def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As of `Analyser`."""
+        """The tree of a query. Both are described at `LayerPlans.read` of the extension. Raises BadQuery."""
+
+
+class Comparer(Analyser, Protocol):
+    """What also compares what queries mean."""
 
     def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
         """Whether two requests that can be read have the same rows, whatever their columns' names are. False where that

@@ -597,9 +597,8 @@ class Deltas:
             JoinKind.ANTI: {"kind": "ANTI"},
         }
         condition = exp.true() if operator.condition is None else operator.condition.copy()
-        join = exp.Join(this=relation(right, "r"), on=condition, **kinds[operator.kind])
-        query = select_from(operator.columns, relation(left, "l"))
-        return self.add("join", query.join(join, copy=False))
+        query = joined(operator.columns, left, right, operator.right.columns, condition, **kinds[operator.kind])
+        return self.add("join", query)
 
 
 def relation(name: str, alias: str | None = None) -> exp.Table:
@@ -613,6 +612,26 @@ def select_from(columns: Iterable[exp.Expr | str], source: str | exp.Expr) -> ex
     selected = [exp.column(each) if isinstance(each, str) else each for each in columns]
     table = relation(source) if isinstance(source, str) else source
     return exp.Select(expressions=selected, from_=exp.From(this=table))
+
+
+def joined(
+    columns: Iterable[exp.Expr | str], left: str, right: str, used: Iterable[str], on: exp.Expr, **kind: str
+) -> exp.Select:
+    """A SELECT of columns from the rows of one relation, `l`, joined with those of another, `r`.
+
+    `used`: the columns of `r` that are read. `kind`: as of sqlglot's joins.
+    """
+    join = exp.Join(this=renamed(right, "r", used), on=on, **kind)
+    return select_from(columns, relation(left, "l")).join(join, copy=False)
+
+
+def renamed(name: str, alias: str, columns: Iterable[str]) -> exp.Subquery:
+    """Columns of a relation as the right side of a join, by their names, under ids of their own in Spark.
+
+    Where both sides come from one step, Spark 3.5 doesn't always tell their columns apart.
+    """
+    own = [exp.alias_(exp.column(each, quoted=True), each, quoted=True) for each in columns]
+    return exp.Subquery(this=select_from(own, name), alias=exp.TableAlias(this=exp.to_identifier(alias)))
 
 
 def grouped(query: exp.Select, columns: Sequence[str]) -> exp.Select:
@@ -654,8 +673,8 @@ def _semi_join(
     conditions = [
         exp.NullSafeEQ(this=own[column].copy(), expression=exp.column(value, table="r")) for column, value in among.on
     ]
-    join = exp.Join(this=relation(among.step, "r"), kind=kind, on=exp.and_(*conditions))
-    return select_from(columns, relation(step, "l")).join(join, copy=False)
+    values = dict.fromkeys(value for _, value in among.on)
+    return joined(columns, step, among.step, values, exp.and_(*conditions), kind=kind)
 
 
 def _is_by_row(operator: Operator) -> bool:

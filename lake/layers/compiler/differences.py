@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from lake.layers.compiler.deltas import Deltas, relation, select_from
+from lake.layers.compiler.deltas import Deltas, joined, select_from
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 
 
@@ -32,9 +32,8 @@ def differences(deltas: Deltas, shape: Shape, old: str, new: str) -> str:
         for name, made in zip(columns, names, strict=True)
     ]
     differs = [_differ(name, as_text=name in shape.texts) for name in columns]
-    join = exp.Join(this=relation(new, "r"), side="FULL", kind="OUTER", on=same_key(shape.key))
-    joined = select_from(both, relation(old, "l")).join(join, copy=False).where(exp.or_(*differs), copy=False)
-    pairs = deltas.add("compared", joined, keep=True)
+    rows = joined(both, old, new, columns, same_key(shape.key), side="FULL", kind="OUTER")
+    pairs = deltas.add("compared", rows.where(exp.or_(*differs), copy=False), keep=True)
     place = columns.index(shape.key[0])
 
     def of(side: str, other: str, alone: ChangeType, changed: ChangeType) -> exp.Select:

@@ -70,8 +70,8 @@ class Node:
 
     @property
     def hint(self) -> str:
-        """What is said beside an error of a layer that consists of parts; nothing of others."""
-        if self.restated is None:
+        """What is said beside an error of a layer that consists of parts by now; nothing of others."""
+        if self.restated is None or self.restates:
             return ""
         return (
             f". {self.name} has this query from {self.restated.column} = {self.restated.since} on, and had another one"

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from lake.layers.compiler.algebra import Aggregate, Join, JoinKind, Opaque, Operator, Window, tables_of, walk
 from lake.layers.compiler.building import Built, numbered
-from lake.layers.compiler.deltas import Deltas, Relations, Restriction, Side, relation, select_from
+from lake.layers.compiler.deltas import Deltas, Relations, Restriction, Side, joined, select_from
 from lake.layers.compiler.differences import Shape, differences, same_key
 from lake.layers.compiler.merging import Mergeable, changed_groups, mergeable_in, merged_rows
 from lake.layers.compiler.typed import has_map
@@ -181,10 +181,10 @@ def _merged(layer: Layer, mergeable: Mergeable, deltas: Deltas, stored: str) -> 
 def _stored(layer: Layer, deltas: Deltas, stored: str, keys: str, *, listed: bool) -> str:
     """The step with the rows of a layer's table that have the keys of another step. `listed`: less is read by these."""
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
-    join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=same_key(layer.key))
+    query = joined(own, stored, keys, layer.key, same_key(layer.key), kind="SEMI")
     pairs = tuple((name, name) for name in layer.key)
     same = Restriction(stored, keys, pairs) if listed else None
-    return deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False), restriction=same)
+    return deltas.add("stored", query, restriction=same)
 
 
 def recomputed(layer: Layer, deltas: Deltas, stored: str) -> str:
@@ -219,8 +219,7 @@ def relations_after(layer: Layer, deltas: Deltas, stored: str, changes: str | No
     old = deltas.add("old", of(ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE))
     new = deltas.add("new", of(ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE))
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
-    join = exp.Join(this=relation(changes, "r"), kind="ANTI", on=same_key(layer.key))
-    kept = select_from(own, relation(stored, "l")).join(join, copy=False)
+    kept = joined(own, stored, changes, layer.key, same_key(layer.key), kind="ANTI")
     after = deltas.add("after", exp.union(kept, select_from(columns, new), distinct=False), over=stored)
     return Relations(stored, after, old, new)
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from lake.layers.compiler.algebra import Filter, Operator, Project, UnionAll, Window
 from lake.layers.compiler.checks import Checks
-from lake.layers.compiler.deltas import Deltas, Restriction, Side, relation, select_from, union_of
+from lake.layers.compiler.deltas import Deltas, Restriction, Side, joined, select_from, union_of
 from lake.layers.compiler.differences import Shape, differences, same_key
 from lake.layers.compiler.layers import Layer
 from lake.layers.compiler.texts.restated import Restated
@@ -75,9 +75,8 @@ def restated(both: Divided, deltas: Deltas, stored: str, parts: Restated) -> str
     rows = deltas.delta(earlier.operator, Side.AFTER)
     if keys is not None and rows is not None:
         new.append(select_from(layer.expressions(), rows))
-        join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=same_key(layer.key))
         of = [exp.column(name, table="l", quoted=True) for name in layer.columns]
-        query = select_from(of, relation(stored, "l")).join(join, copy=False)
+        query = joined(of, stored, keys, layer.key, same_key(layer.key), kind="SEMI")
         is_earlier = exp.not_(exp.Coalesce(this=_is_since(parts, "l"), expressions=[exp.false()]))
         pairs = tuple((name, name) for name in layer.key)
         restriction = Restriction(stored, keys, pairs) if listed else None

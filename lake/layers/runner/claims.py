@@ -3,20 +3,25 @@
 A claim is a lock of Hive's on the layers' tables, of a kind that readers pass and that no writer of lake tables asks
 for. It spares the second one the work. That nobody undoes another's definition is found out from the records of
 refreshes, whether there was a claim or not (`Applied`).
+
+Whoever cuts layers over to tables beside them says so by another lock, of the kind that readers take. Refreshes wait
+until that is done: each would make the cut-over begin again, and it takes longer than they do.
 """
 
 import logging
 import operator
 import os
 import socket
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from thrift.Thrift import TApplicationException, TException
 
 from lake.client.lake_types import Instant
+from lake.layers.errors import RefreshLost
 from lake.layers.runner.records import Record
 from lake.protocol.errors import UserError
 from lake.protocol.hive import (
@@ -24,6 +29,7 @@ from lake.protocol.hive import (
     LockComponent,
     LockLevel,
     LockRequest,
+    LockResponse,
     LockState,
     LockType,
     MetaException,
@@ -36,6 +42,14 @@ from lake.protocol.struct import ExceptionStruct
 from lake.tables.lake import LakeClient, LakeTable
 
 logger = logging.getLogger(__name__)
+
+_CUT_OVER = "cut-over of layers of "
+"""How what a lock says of itself begins while layers are cut over."""
+
+_MISSED_HEARTBEATS = 3
+"""So many of a lock that nobody sends: who held it has ended."""
+
+_POLL_SECONDS = 0.5
 
 
 class DefinedElsewhere(UserError):
@@ -78,21 +92,11 @@ def claimed(layers: Sequence[LakeTable], project: str, heartbeat_seconds: float)
         return
     client = layers[0].client
     agent = f"layers of {project}, {uuid.uuid4().hex}"
-    components = [
-        LockComponent(LockType.EXCL_WRITE, LockLevel.TABLE, each.named.database, each.named.table) for each in layers
-    ]
-    user = os.environ.get("USER") or "unknown"
-    request = LockRequest(components, user=user, hostname=f"{socket.gethostname()}, process {os.getpid()}")
-    request.agentInfo = agent
-    answer = None
-    try:
-        answer = client.call(lambda thrift: thrift.lock(request))
-    except (MetaException, TApplicationException) as error:  # nobody has to be allowed to lock tables
-        logger.info("other definitions are applied without a claim: %s", error)
+    answer = _lock(layers, LockType.EXCL_WRITE, agent)
     if answer is None:
         yield
         return
-    number, state = answer.lockid, answer.state
+    number, state = answer
     try:
         while state != LockState.ACQUIRED:
             holder = _holder(client, layers, number)
@@ -105,6 +109,78 @@ def claimed(layers: Sequence[LakeTable], project: str, heartbeat_seconds: float)
     finally:
         with suppress(ExceptionStruct, TException, OSError):  # the server forgets it after a while
             _unlock(client, number)
+
+
+@contextmanager
+def announced(layers: Sequence[LakeTable], project: str, heartbeat_seconds: float) -> Iterator[None]:
+    """Tells others that layers are cut over while the block runs (`wait_for_cut_over`); nothing for none."""
+    answer = _lock(layers, LockType.SHARED_READ, f"{_CUT_OVER}{project}, {uuid.uuid4().hex}") if layers else None
+    if answer is None:
+        yield
+        return
+    client, (number, _) = layers[0].client, answer
+    try:
+        with client.heartbeats.sent_of_lock(number, heartbeat_seconds):
+            yield
+    finally:
+        with suppress(ExceptionStruct, TException, OSError):
+            _unlock(client, number)
+
+
+def wait_for_cut_over(layers: Sequence[LakeTable], heartbeat_seconds: float, progress: Callable[[str], None]) -> None:
+    """Waits until nobody cuts one of some layers over, or whoever did has ended. `progress` gets words for users.
+
+    Raises RefreshLost if it has waited for one: the layers may be others now.
+    """
+    beats: dict[int | None, tuple[int | None, float]] = {}
+    while True:
+        alive, locks = [], _cut_overs(layers)
+        for lock in locks:
+            if lock.lockid not in beats:
+                progress(f"waits for {lock.user} on {lock.hostname}, who cuts {lock.dbname}.{lock.tablename} over")
+            if lock.lockid not in beats or beats[lock.lockid][0] != lock.lastheartbeat:
+                beats[lock.lockid] = lock.lastheartbeat, time.monotonic()
+            if time.monotonic() - beats[lock.lockid][1] <= _MISSED_HEARTBEATS * heartbeat_seconds:
+                alive.append(lock)
+        if not alive:
+            break
+        time.sleep(_POLL_SECONDS)
+    if set(beats) - {each.lockid for each in locks}:
+        raise RefreshLost("the layers were cut over meanwhile")
+
+
+def _cut_overs(layers: Sequence[LakeTable]) -> list[ShowLocksResponseElement]:
+    """The locks by which some layers are cut over."""
+    names = {(each.named.database, each.named.table) for each in layers}
+    found: list[ShowLocksResponseElement] = []
+    for database in dict.fromkeys(database for database, _ in names):
+        request = ShowLocksRequest(dbname=database)
+        try:
+            answer: ShowLocksResponse = layers[0].client.call(operator.methodcaller("show_locks", request))
+        except (MetaException, TApplicationException) as error:  # nobody has to be allowed to see locks
+            logger.info("refreshed without a look for cut-overs: %s", error)
+            return []
+        found += answer.locks or []
+    return [
+        each
+        for each in found
+        if (each.dbname, each.tablename) in names and (each.agentInfo or "").startswith(_CUT_OVER)
+    ]
+
+
+def _lock(layers: Sequence[LakeTable], kind: LockType, agent: str) -> tuple[int, int | None] | None:
+    """Asks for a lock of the tables of layers: its number and state; None where that isn't allowed."""
+    components = [LockComponent(kind, LockLevel.TABLE, each.named.database, each.named.table) for each in layers]
+    user = os.environ.get("USER") or "unknown"
+    request = LockRequest(components, user=user, hostname=f"{socket.gethostname()}, process {os.getpid()}")
+    request.agentInfo = agent
+    try:
+        answer: LockResponse = layers[0].client.call(lambda thrift: thrift.lock(request))
+    except (MetaException, TApplicationException) as error:  # nobody has to be allowed to lock tables
+        logger.info("other definitions are applied without a lock: %s", error)
+        return None
+    assert answer.lockid is not None
+    return answer.lockid, answer.state
 
 
 def _unlock(client: LakeClient, number: int | None) -> None:

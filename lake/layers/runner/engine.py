@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Protocol
 from sqlglot import exp
 
 from lake.client.lake_types import Schema
-from lake.layers.compiler.compiling import Analyser, Compiled
+from lake.layers.compiler.compiling import Compiled
+from lake.layers.compiler.defined import Comparer
 from lake.layers.compiler.deltas import Step
 from lake.layers.definitions.model import Sink
 from lake.layers.runner.pruning import Within
@@ -29,7 +30,7 @@ class SourceChange(NamedTuple):
     up_to: int
 
 
-class Engine(Analyser, Protocol):
+class Engine(Comparer, Protocol):
     """Relations by their names, steps over them, and their results, for one refresh. `close` forgets all.
 
     `errors` are the exceptions that it raises when it can't compute. `threads`: how many may use it at a time.

@@ -1,7 +1,8 @@
 """Makes the tables of layers, and checks those that are there already."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
+from typing import TypeVar
 
 from lake.client.lake_types import Schema
 from lake.layers.compiler.compiling import ROW_KEYS, Compiled
@@ -14,6 +15,8 @@ from lake.protocol.formats.keyed_table import BUCKET, BUCKET_KEY, FEATURE, PRIMA
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 from lake.tables.properties import keep_property
+
+Found = TypeVar("Found")
 
 PROJECT = "pipeline.project"
 """A property of layers' tables: the project that computes them."""
@@ -35,6 +38,14 @@ class Fit(Enum):
     OTHER_COLUMNS = 3
     """It has columns that the definition doesn't have, or has as another type, or another key, or other buckets: all of
     it has to be rewritten."""
+
+
+def if_there(lake: LakeTable, read: Callable[[LakeTable], Found]) -> Found | None:
+    """What is read of a table; None if there is no such table, as before the refresh that makes it."""
+    try:
+        return read(lake)
+    except NoSuchObjectException:
+        return None
 
 
 def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *, may_rewrite: bool = False) -> Fit:
@@ -77,6 +88,11 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
         )
     keeps_buckets = not (can_rewrite and may_rewrite) or not BUCKETS & {*kept_properties(made, schema.properties)}
     return Fit.FITS if has_columns and key == wanted and keeps_buckets else Fit.OTHER_COLUMNS
+
+
+def is_rewritable(made: Compiled, full: Collection[str]) -> bool:
+    """Whether a layer's table may be rewritten, with other columns: those of captured tables follow the source's."""
+    return made.node.is_captured or made.name in full
 
 
 def layout_of(made: Compiled) -> dict[str, str]:

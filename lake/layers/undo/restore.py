@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lake.client.lake_types import Completion, Instant, Moment
-from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.runner.results import RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.keyed_writes import Action, committed
 from lake.tables.lake import LakeTable, Writing

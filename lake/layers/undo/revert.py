@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lake.client.lake_types import Instant, Moment
+from lake.layers.applying.planning import LayerPlan, plan_of
 from lake.layers.compiler.compiling import ROW_KEYS
 from lake.layers.compiler.defined import Change, Comparer, Defined, changes_between, text_difference
 from lake.layers.compiler.graph import Graph, Node
@@ -22,9 +23,9 @@ from lake.layers.definitions.model import REFRESH_POLICY, Expectation, RefreshPo
 from lake.layers.errors import BadQuery
 from lake.layers.runner.definitions import definition_of, forget_reverted, in_force, keep_reverted, reverted_at
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.planning import LayerPlan, plan_of
 from lake.layers.runner.records import latest_refresh, record_before, standing_refreshes
-from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.runner.results import RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import RestoredLayer, later_instants, rolling_back
 from lake.protocol.errors import UserError
 from lake.protocol.formats.keyed_table import PRIMARY_KEY

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from lake.client.lake_types import Completion, Instant
 from lake.layers.runner.records import Record, record_before, record_of
-from lake.layers.runner.runner import RefreshResult, Runner, named_counts
+from lake.layers.runner.results import RefreshResult, named_counts
+from lake.layers.runner.runner import Runner
 from lake.layers.undo.undone_files import UndoneFiles, undone_files
 from lake.layers.undo.undone_rows import UndoneRows
 from lake.protocol.connection.closing import Closing

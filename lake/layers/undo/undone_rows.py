@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from lake.client.lake_types import Completion, Instant
-from lake.layers.compiler.deltas import Deltas, Restriction, as_text, relation, select_from
+from lake.layers.compiler.deltas import Deltas, Restriction, as_text, joined, renamed, select_from
 from lake.layers.compiler.differences import Shape, differences, same_key
 from lake.layers.runner.engine import Engine, SourceChange
 from lake.layers.runner.records import undoing_metadata, writes_rows
@@ -76,8 +76,7 @@ class UndoneRows:
     def _matching(self, rows: str, keys: str, columns: Sequence[str], kind: str = "SEMI") -> exp.Select:
         """The rows whose keys are, or with ANTI are not, those of a relation."""
         own = [exp.column(name, table="l", quoted=True) for name in columns]
-        join = exp.Join(this=relation(keys, "r"), kind=kind, on=same_key(self._shape.key))
-        return select_from(own, relation(rows, "l")).join(join, copy=False)
+        return joined(own, rows, keys, self._shape.key, same_key(self._shape.key), kind=kind)
 
     def keys_changed_since(self, most: int) -> list[dict[str, Any]]:
         """The keys of the first rows that later instants have changed, too."""
@@ -113,7 +112,7 @@ class UndoneRows:
             names = self._touched_partitions()
             query = select_from([exp.column(name, quoted=True) for name in columns], self._touched).distinct()
             places = self._deltas.add("partitions", query)
-            join = exp.Join(this=relation(places, "p"), kind="SEMI", on=_same(columns))
+            join = exp.Join(this=renamed(places, "p", columns), kind="SEMI", on=_same(columns))
             kept = kept.join(join, copy=False)
         rows = self._deltas.add(
             "replaced", exp.union(kept, select_from(self._shape.columns, self._wanted), distinct=False)

@@ -1,6 +1,6 @@
 """Steps in DuckDB's SQL: Spark's expressions by their texts, where DuckDB takes these for the same."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlglot
@@ -40,30 +40,28 @@ class ComputedOnSparkAlone(Exception):
 
 
 class Wholes:
-    """Queries that are computed as a whole: as they were written, if nothing is around what Spark takes so."""
+    """Queries that are computed as a whole: as they were written, if nothing is around what Spark takes so, or if these
+    are the EXCEPT and INTERSECT of a query alone."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, Mapping[str, Any]]] = []
 
     def remembered(self, request: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         """An answer whose plans have numbers of this double's own."""
-        trees: list[Any] = [answer["tree"]]
-        while trees:
-            tree = trees.pop()
-            if isinstance(tree, dict):
-                trees += tree.values()
-                if tree.get("op") == "whole":
-                    tree["plan"] = len(self._found)
-                    self._found.append((request["queries"][0] if tree is answer["tree"] else "", request))
-            elif isinstance(tree, list):
-                trees += tree
+        queries = request["queries"]
+        for one, query in zip(_united(answer["tree"], len(queries)), queries, strict=True):
+            wholes = [*_wholes(one)]
+            texts = [query] if wholes == [one] else _written(query) if wholes else []
+            for place, each in enumerate(wholes):
+                each["plan"] = len(self._found)
+                self._found.append((texts[place] if len(texts) == len(wholes) else "", request))
         return answer
 
     def text(self, whole: Whole) -> str:
         """The query of a step that is computed as a whole."""
         query, request = self._found[whole.plan]
         if not query:
-            raise ComputedOnSparkAlone("only whole queries are computed as a whole here")
+            raise ComputedOnSparkAlone("only whole queries, EXCEPT and INTERSECT are computed as a whole here")
 
         def replace(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Table):
@@ -75,3 +73,28 @@ class Wholes:
         tree = sqlglot.parse_one(query, read="spark").transform(replace)
         columns = ", ".join(whole.columns)
         return f"SELECT * FROM ({tree.sql('duckdb')}) AS o({columns})"
+
+
+def _united(tree: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """The trees of so many queries in that of their UNION ALL, which Spark has as a chain of unions of two."""
+    found = [tree]
+    while len(found) < count:
+        while found[0]["op"] == "project":
+            found[0] = found[0]["input"]
+        found[:1] = [each["input"] for each in found[0]["branches"]]
+    return found
+
+
+def _wholes(tree: Any) -> Iterator[dict[str, Any]]:
+    """The parts of a tree that are computed as a whole, in the order of the query."""
+    if isinstance(tree, dict) and tree.get("op") == "whole":
+        yield tree
+    elif isinstance(tree, dict | list):
+        for each in tree.values() if isinstance(tree, dict) else tree:
+            yield from _wholes(each)
+
+
+def _written(query: str) -> list[str]:
+    """The texts of the EXCEPT and INTERSECT in a query that aren't within others, in its order."""
+    pruned = sqlglot.parse_one(query, read="spark").dfs(prune=lambda node: isinstance(node, exp.Except | exp.Intersect))
+    return [each.sql("spark") for each in pruned if isinstance(each, exp.Except | exp.Intersect)]

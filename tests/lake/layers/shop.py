@@ -10,7 +10,8 @@ import pyarrow as pa
 from lake.client.lake_types import AsOf
 from lake.layers.compiler.graph import Graph, graph_of
 from lake.layers.definitions.projects import read_project
-from lake.layers.runner.runner import LayerResult, Runner
+from lake.layers.runner.results import LayerResult
+from lake.layers.runner.runner import Runner
 from lake.tables.lake import LakeClient, LakeTable
 from tests.lake.layers import duck_lake
 from tests.lake.layers.projects import write_project

@@ -10,14 +10,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lake.layers.applying.beside import apply_beside
+from lake.layers.applying.differing import differences_of
+from lake.layers.applying.planning import plan_of
+from lake.layers.applying.restating import restate
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.model import Definitions, Project, View
 from lake.layers.errors import Place
-from lake.layers.runner.beside import apply_beside
-from lake.layers.runner.differing import differences_of
-from lake.layers.runner.planning import plan_of
-from lake.layers.runner.restating import restate
-from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.runner.results import RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.spark_engine import DEFAULTS, SparkEngine
 from lake.layers.undo.rollback import Rollback
 from lake.spark import read
@@ -67,6 +68,12 @@ class Layers:
         }
         self.queries = {**self.queries, **both}
         return self._compared(result)
+
+    def differing_since(self, by: Mapping[str, tuple[str, str, str]]) -> dict[str, Any]:
+        """How layers would differ whose queries are others since some value."""
+        for name, (column, since, _) in by.items():
+            restate(self.runner, since, [name], column)
+        return {each.layer.partition(".")[2]: each.counts for each in differences_of(self.runner)}
 
     def applied_beside(self) -> dict[str, list[Any]]:
         """Applies other definitions beside the tables, compares, and says what became of each layer."""

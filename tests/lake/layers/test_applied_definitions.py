@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from lake.layers.applying.planning import plan_of
 from lake.layers.runner import claims
 from lake.layers.runner.claims import DefinedElsewhere
-from lake.layers.runner.planning import plan_of
 from lake.layers.runner.runner import Runner
 from lake.protocol.hive import LockComponent, LockLevel, LockRequest, LockState, LockType, ShowLocksRequest
 from tests.lake.layers.shop import Shop, how

@@ -2,15 +2,19 @@
 
 import contextlib
 import random
+import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from lake.layers.runner.beside import SUFFIX, CannotComputeBeside, apply_beside
-from lake.layers.runner.claims import DefinedElsewhere
-from lake.layers.runner.planning import plan_of
+from lake.layers.applying.beside import SUFFIX, CannotComputeBeside, apply_beside
+from lake.layers.applying.planning import plan_of
+from lake.layers.runner.claims import DefinedElsewhere, announced
 from lake.layers.runner.records import state_of
-from lake.layers.runner.runner import RefreshFailed, RefreshResult, Runner
+from lake.layers.runner.results import RefreshFailed, RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.layers.undo.revert import apply_revert, plan_revert
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.client.test_readiness import commit
@@ -242,6 +246,42 @@ def test_a_second_one_is_refused(shop: Shop) -> None:
     assert shop.rows("big") == [(3, "d2", 9), (4, "d2", 9)]
 
 
+def test_refreshes_wait_for_a_cut_over(shop: Shop) -> None:
+    """Else who refreshes again and again would be quicker each time, and the cut-over begin again."""
+    filled(shop)
+    shop.runner(CHAIN.format(5)).refresh()
+    live, runner = shop.runner(CHAIN.format(5)), shop.runner(CHAIN.format(8))
+    stages: list[str] = []
+    waits = threading.Event()
+    live.progress = lambda said: waits.set() if re.fullmatch(r"waits for .+, who cuts .+\..+ over", said) else None
+    with ThreadPoolExecutor(1) as pool:
+        refreshes: list[Future[RefreshResult]] = []
+
+        def pause(stage: str) -> None:
+            stages.append(stage)
+            if stage == "computed" and "beside" in stages and not refreshes:
+                shop.order((7, 1, 20, "d3"))
+                refreshes.append(pool.submit(live.refresh))
+                assert waits.wait(20)
+
+        runner.pause = pause
+        applied(runner)
+        with pytest.raises(DefinedElsewhere):
+            refreshes[0].result(20)
+    assert stages[stages.index("beside") :].count("computed") == 1
+    assert shop.rows("big") == [(3, "d2", 9), (4, "d2", 9)], "the order came after the moment of the cut-over"
+
+
+def test_nobody_waits_for_a_cut_over_that_has_ended(shop: Shop) -> None:
+    filled(shop)
+    live = shop.runner(CHAIN.format(5))
+    live.refresh()
+    live.heartbeat_seconds = 0.1
+    with announced([live.table(f"{shop.database}.big")], "shop", heartbeat_seconds=60):
+        shop.order((7, 1, 20, "d3"))
+        assert how(live.refresh().layers)["big"] == "incremental"
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.long) for each in range(1, share_of(100)))])
 def test_random_definitions_beside(shop: Shop, seed: int) -> None:
     """With changes of sources, refreshes by the old definition and ends meanwhile: rows are those of the definition."""
@@ -298,8 +338,10 @@ def _doing(shop: Shop, before: str, change: Callable[[], None], refreshes: bool,
     def do() -> None:
         change()
         if refreshes:
+            other = shop.runner(before)
+            other.heartbeat_seconds = 0.1  # so it takes a cut-over for one that has ended, and doesn't wait
             with contextlib.suppress(DefinedElsewhere):  # if the definition of before has been replaced
-                shop.runner(before).refresh()
+                other.refresh()
         if end:
             raise KeyboardInterrupt
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from lake.cli.pipeline_changes import print_differences, print_plan
+from lake.layers.applying.differing import Sample, differences_of
+from lake.layers.applying.planning import LayerPlan, Reading, plan_of
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project
 from lake.layers.runner import records
 from lake.layers.runner.definitions import definition_of
-from lake.layers.runner.differing import Sample, differences_of
-from lake.layers.runner.planning import LayerPlan, Reading, plan_of
 from lake.layers.runner.records import Kept, Record, state_of
-from lake.layers.runner.runner import LayerResult
+from lake.layers.runner.results import LayerResult
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.layers import duck_lake
 from tests.lake.layers.projects import write_project

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from lake.layers.runner import costs, runner
+from lake.layers.runner import costs, refresh
 from lake.layers.runner.costs import INCREMENT, WHOLE, Gain, Taken, Ways, not_worth
 from lake.layers.runner.engine import Changed, SourceChange
 from lake.layers.runner.records import state_of
@@ -133,7 +133,7 @@ def test_all_choices_come_to_the_same_rows(shop: Shop, monkeypatch: pytest.Monke
     def some(gains: list[Gain], costs: Mapping[SourceChange, float]) -> set[SourceChange]:
         return {each for each in costs if rng.random() < 0.5}
 
-    monkeypatch.setattr(runner, "not_worth", some)
+    monkeypatch.setattr(refresh, "not_worth", some)
     monkeypatch.setattr(Ways, "cheaper", property(lambda ways: rng.choice([INCREMENT, WHOLE])))
     filled(shop)
     layers = choosing(shop)

@@ -14,21 +14,25 @@ import duckdb
 import pytest
 
 from lake.cli.pipeline_changes import print_plan
+from lake.layers.applying.differing import differences_of
+from lake.layers.applying.planning import Computes, LayerPlan, Other, plan_of
+from lake.layers.applying.restating import CannotRestate, apply_whole, restate
+from lake.layers.compiler.deltas import Step
 from lake.layers.compiler.texts.restated import MOST_PARTS, Part, Restated, value_of
 from lake.layers.compiler.texts.written import Written
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.claims import DefinedElsewhere
-from lake.layers.runner.differing import differences_of
-from lake.layers.runner.planning import Computes, LayerPlan, Other, plan_of
 from lake.layers.runner.records import state_of
-from lake.layers.runner.restating import CannotRestate, apply_whole, restate
-from lake.layers.runner.runner import LayerResult, Runner
+from lake.layers.runner.results import LayerResult
+from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import apply_restore, plan_restore, rolling_back
 from lake.layers.undo.revert import apply_revert, plan_revert, settle, write_back
 from lake.protocol.hive import ShowLocksRequest, UnlockRequest
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed_writes import committed
 from tests.lake.client.test_readiness import commit
+from tests.lake.layers.duck_lake import DuckEngine
+from tests.lake.layers.duck_sql import duck_text
 from tests.lake.layers.shop import Shop, how, ordered, rows_of
 from tests.lake.layers.test_readiness import ready
 from tests.support.long_runs import share_of
@@ -53,6 +57,22 @@ HIDDEN = [
 ]
 """By a column that isn't selected."""
 FAMILIES = {"joined": JOINED, "grouped": GROUPED, "hidden": HIDDEN}
+DISTINCT = [
+    "SELECT dt, amount FROM orders EXCEPT SELECT dt, amount FROM orders WHERE amount = 9",
+    "SELECT dt, amount FROM orders EXCEPT SELECT dt, amount FROM orders WHERE cust = 1",
+    "SELECT dt, amount FROM orders WHERE amount > 4 INTERSECT SELECT dt, amount FROM orders WHERE cust > 1",
+]
+"""Computed as a whole: all of it, whenever the sources have changed."""
+UNITED = [
+    "SELECT dt, cust, count(*) AS n FROM"
+    " (SELECT dt, cust FROM orders UNION ALL SELECT 'd2' AS dt, id AS cust FROM customers) GROUP BY dt, cust",
+    "SELECT dt, cust, count(*) + 1 AS n FROM (SELECT dt, cust FROM orders WHERE amount > 5"
+    " UNION ALL SELECT 'd1' AS dt, id AS cust FROM customers) GROUP BY dt, cust",
+    "SELECT dt, cust, count(*) AS n FROM (SELECT coalesce(o.dt, 'd2') AS dt, coalesce(o.cust, c.id) AS cust"
+    " FROM orders o FULL JOIN customers c ON o.cust = c.id) GROUP BY dt, cust",
+]
+"""Rows of several tables, which their groups tell apart."""
+RANDOM = {**FAMILIES, "distinct": DISTINCT, "united": UNITED}
 ABOVE = ";\nCREATE MATERIALIZED VIEW days AS SELECT dt, count(*) AS n FROM sales GROUP BY dt"
 
 Parts = Sequence[tuple[str, str | None]]
@@ -168,7 +188,9 @@ def test_a_query_that_changes_from_a_day_on(shop: Shop, family: str) -> None:
     assert json.loads(state.record.metadata())["pipeline"]["restated"], "which releases refuse that don't know it"
 
 
-def test_what_becomes_of_it_is_shown(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_becomes_of_it_is_shown(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     old, new, other = JOINED
     filled(shop)
     shop.runner(text_of(old)).refresh()
@@ -183,8 +205,18 @@ def test_what_becomes_of_it_is_shown(shop: Shop, capsys: pytest.CaptureFixture[s
     assert found.below == (f"{shop.database}.days",)
     print_plan(plans)
     assert "dt >= d3" in capsys.readouterr().out
-    shown = differences_of(runner, ["sales"])[0]
-    assert shown.counts == {"updated": 1, "deleted": 1}
+    computed, run = list[str](), DuckEngine.run
+
+    def noted(engine: DuckEngine, steps: Sequence[Step]) -> None:
+        computed.extend(duck_text(each.query) for each in steps)
+        run(engine, steps)
+
+    monkeypatch.setattr(DuckEngine, "run", noted)
+    shown, above = differences_of(runner)
+    assert (shown.counts, above.counts) == ({"updated": 1, "deleted": 1}, {"updated": 1})
+    assert {(each.before or {}).get("dt") for each in (*shown.samples, *above.samples)} == {"d3"}
+    assert computed
+    assert not any("LEFT JOIN" in each for each in computed), "the query of earlier days isn't computed"
     before = shop.client.table(f"{shop.database}.sales").position()
     assert before.position == 1, "nothing is written"
     assert result_of(runner.refresh().layers).changed == shown.counts
@@ -334,6 +366,26 @@ def test_who_is_refused(shop: Shop) -> None:
     assert shop.client.table(f"{shop.database}.sales").position().position == 1
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT dt, amount FROM orders UNION ALL SELECT 'd2' AS dt, id AS amount FROM customers",
+        "SELECT coalesce(o.dt, 'd2') AS dt, o.amount FROM orders o FULL JOIN customers c ON o.cust = c.id",
+    ],
+    ids=["union all", "full join"],
+)
+def test_rows_that_their_tables_tell_apart_are_refused(shop: Shop, query: str) -> None:
+    """What such rows are known by says of which table they are, and not of which day."""
+    filled(shop)
+    shop.runner(text_of(query)).refresh()
+    before = shop.rows("sales")
+    runner = shop.runner(text_of(query.replace("amount", "amount + 1", 1).replace(" FROM", " AS amount FROM", 1)))
+    with pytest.raises(CannotRestate, match=r"the rows of its parts aren't known by the same .* Apply it to all rows"):
+        restate(runner, "d2")
+    assert shop.rows("sales") == before
+    assert how(shop.runner(text_of(query)).refresh().layers)["sales"] == "unchanged"
+
+
 @pytest.mark.long
 def test_expectations_and_quarantines(shop: Shop) -> None:
     old, new, _ = JOINED
@@ -474,7 +526,7 @@ from pathlib import Path
 from lake.tables.lake import LakeClient
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project
-from lake.layers.runner.restating import restate
+from lake.layers.applying.restating import restate
 from tests.lake.layers.duck_lake import runner
 uri, project, stage = sys.argv[1:]
 with LakeClient(uri) as client:
@@ -516,12 +568,12 @@ def test_one_that_is_killed(shop: Shop, metastore_server: MetastoreServer, stage
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", RANDOM)
 @pytest.mark.parametrize("seed", range(share_of(10)))
 def test_random_histories(shop: Shop, family: str, seed: int) -> None:
     """Of sources, definitions from days on, whole ones, and ways back: rows are always those of each day's query."""
     rng = random.Random(seed)
-    queries = FAMILIES[family]
+    queries = RANDOM[family]
     filled(shop)
     stands: list[list[tuple[str, str | None]]] = [[(queries[0], None)]]
     shop.runner(text_of(queries[0])).refresh()

@@ -10,8 +10,8 @@ import pytest
 
 from lake.cli.pipeline_changes import print_plan, print_revert
 from lake.client.lake_types import Moment
+from lake.layers.applying.planning import Other, plan_of
 from lake.layers.errors import BadDefinition
-from lake.layers.runner.planning import Other, plan_of
 from lake.layers.undo.restore import plan_restore
 from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, settle, write_back
 from lake.layers.undo.rollback import Rollback

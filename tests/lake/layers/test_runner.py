@@ -13,7 +13,8 @@ from lake.client.lake_types import Moment
 from lake.layers.compiler.checks import ExpectationFailed
 from lake.layers.errors import BadDefinition, RefreshLost
 from lake.layers.runner.records import Record, state_of
-from lake.layers.runner.runner import LayersFailed, NoSource
+from lake.layers.runner.results import LayersFailed
+from lake.layers.runner.runner import NoSource
 from lake.layers.runner.status import status_of
 from lake.protocol.errors import UserError
 from lake.tables.compaction import plan_compaction, run_compaction

@@ -13,7 +13,8 @@ from lake.cli import main
 from lake.cli.commands import pipeline as pipeline_commands
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project
-from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.runner.results import RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.sinks import DELIVERED, SinkFailed, undelivered
 from lake.layers.runner.status import status_of
 from lake.protocol.hive import EnvironmentContext, Table

@@ -224,6 +224,7 @@ def test_queries_that_change_from_a_value_on_spark(spark: SparkSession, database
     assert layers.call("planned()")["wide"] == [[], "nothing"]
     layers.write("stock", "VALUES (4, 7, 1, DATE '2026-01-01', true) AS t(id, n, at, dt, open)")
     layers.queries = {**CORRECTED, "seen": BEFORE["seen"] + " WHERE city IS NOT NULL"}
+    assert layers.call(f"differing_since({SINCE!r})")["left"] == {"updated": 1, "deleted": 1}
     done = layers.call(f"restated({BEFORE!r}, {SINCE!r}, apply=True)")
     assert {name: how for name, (how, _) in done.items()} == dict.fromkeys(BEFORE, "restated")
     assert done["left"] == ["restated", 3], "a row that comes, one that changes, and one that goes"

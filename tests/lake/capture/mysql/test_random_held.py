@@ -71,4 +71,4 @@ def test_random_histories(source: Source) -> None:
         for each in histories:
             if step % 4 == 3 or rng.random() < 0.2:
                 each.check(source, step, is_told=True)
-    check_applied(source, histories)
+    check_applied(source, histories, lambda: capture_by(source.capturing, rng))

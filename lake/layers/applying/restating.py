@@ -7,19 +7,18 @@ each runner puts the two together before it looks at a definition.
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
-from lake.client.lake_types import Instant
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Defined, settings_of
 from lake.layers.compiler.graph import Node
 from lake.layers.compiler.restating import divided
 from lake.layers.compiler.texts.restated import Part, Restated, can_be_restated_by
-from lake.layers.errors import BadQuery
+from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.definitions import Definitions, defining_refresh, definition_of
 from lake.layers.runner.engine import Engine
+from lake.layers.runner.layer_tables import if_there
 from lake.layers.runner.records import Record, latest_refresh
 from lake.layers.runner.runner import Runner
 from lake.protocol.errors import UserError
-from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 
 
@@ -88,13 +87,22 @@ class _Restating:
             known = self._before(given.node(name), now[name])
             before[name] = self._node_before(given.node(name), known[0])
             nodes[name] = self._node(given.node(name), *known)
-        self._check(names, self._understood(before), self._understood(nodes))
+        self._check(names, self._understood(before), self._together(nodes))
         self._runner.given = given.with_nodes(nodes)
         return names
 
     def _understood(self, nodes: Mapping[str, Node]) -> dict[str, Compiled]:
         found = self._runner.of(self._runner.given.with_nodes(nodes)).understood_by(self._engine)
         return {each.name: each for each in found}
+
+    def _together(self, nodes: Mapping[str, Node]) -> dict[str, Compiled]:
+        """The layers as they are to be, each of whose queries is understood by itself. Raises CannotRestate."""
+        try:
+            return self._understood(nodes)
+        except BadDefinition as error:
+            raise CannotRestate(
+                f"{', '.join(nodes)} can't be restated from a date on: {error.reason}. {_WHOLE.capitalize()}"
+            ) from None
 
     def _changed(self) -> list[str]:
         """The layers whose files have another query than their tables."""
@@ -114,7 +122,7 @@ class _Restating:
         if node.query is None or node.is_captured:
             raise CannotRestate(f"{name} has flows: only a table of one query can be restated from a date on")
         lake = self._runner.table(name)
-        latest = _refresh(lake)
+        latest = if_there(lake, latest_refresh)
         self._runner.applied.note(name, latest, is_other=False)  # the plan notices what others apply since
         if latest is None:
             raise CannotRestate(f"{name} was never refreshed: all of it is new")
@@ -226,13 +234,6 @@ def _known_by(made: Compiled) -> tuple[object, ...]:
     return made.layer.key, made.row_keys, [visible.get(each) for each in made.layer.operator.key or ()]
 
 
-def _refresh(lake: LakeTable) -> tuple[Instant, Record] | None:
-    try:
-        return latest_refresh(lake)
-    except NoSuchObjectException:
-        return None
-
-
 def _record(lake: LakeTable) -> Record | None:
-    latest = _refresh(lake)
+    latest = if_there(lake, latest_refresh)
     return None if latest is None else latest[1]

@@ -9,15 +9,15 @@ import dataclasses
 import time
 from collections.abc import Collection, Sequence
 
+from lake.layers.applying.planning import Computes, LayerPlan, asked_in, reverted_in
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.graph import Graph, Node
-from lake.layers.runner.claims import claimed
-from lake.layers.runner.layer_tables import PROJECT
-from lake.layers.runner.planning import Computes, LayerPlan, asked_in, reverted_in
+from lake.layers.runner.claims import announced, claimed
+from lake.layers.runner.layer_tables import PROJECT, if_there
 from lake.layers.runner.records import latest_refresh
-from lake.layers.runner.runner import LayersFailed, RefreshFailed, RefreshResult, Runner
+from lake.layers.runner.results import LayersFailed, RefreshFailed, RefreshResult
+from lake.layers.runner.runner import Runner
 from lake.protocol.errors import UserError
-from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 
 SUFFIX = "__beside"
@@ -75,7 +75,9 @@ class _Beside:
                 runner.pause("beside")
                 runner.progress("cutting over")
                 beside = {name: self._table(name) for name in self._names}
-                result = runner.refresh(asked_in(plan), reverted=reverted_in(plan), beside=beside)
+                own = [lake for name in beside if (lake := _found(runner.table(name))) is not None]
+                with announced(own, project.name, runner.heartbeat_seconds):
+                    result = runner.refresh(asked_in(plan), reverted=reverted_in(plan), beside=beside)
             finally:
                 runner.claims = frozenset()
         runner.pause("cut over")
@@ -124,11 +126,7 @@ class _Beside:
 
 
 def _found(lake: LakeTable) -> LakeTable | None:
-    try:
-        lake.schema()
-    except NoSuchObjectException:
-        return None
-    return lake
+    return None if if_there(lake, LakeTable.schema) is None else lake
 
 
 def _mark(lake: LakeTable, runner: Runner) -> str | None:

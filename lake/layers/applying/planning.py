@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from lake.client.lake_types import DataFile
+from lake.layers.applying.restating import understood
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Defined, text_difference
 from lake.layers.compiler.lineage import origins
@@ -16,7 +17,6 @@ from lake.layers.runner.definitions import Definitions, definition_of, is_revert
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import BUCKETS, Fit, check_table, kept_properties
 from lake.layers.runner.records import latest_refresh
-from lake.layers.runner.restating import understood
 from lake.layers.runner.runner import Runner
 from lake.protocol.formats.partition_names import values_of
 from lake.protocol.hive import NoSuchObjectException

@@ -7,17 +7,19 @@ from typing import Any
 from sqlglot import exp
 
 from lake.client.lake_types import Moment
+from lake.layers.applying.restating import understood
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.deltas import Deltas, Relations, Step, select_from
 from lake.layers.compiler.differences import Shape, differences
-from lake.layers.compiler.layers import ROW_KEY, all_rows
+from lake.layers.compiler.layers import ROW_KEY, all_rows, relations_after
+from lake.layers.compiler.restating import Divided, divided, restated
 from lake.layers.errors import first_line
 from lake.layers.runner.definitions import Definitions
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import check_owner
 from lake.layers.runner.records import Record, state_of
-from lake.layers.runner.restating import understood
-from lake.layers.runner.runner import RefreshFailed, Runner, named_counts
+from lake.layers.runner.results import RefreshFailed, named_counts
+from lake.layers.runner.runner import Runner
 from lake.layers.runner.source_relations import SourceRelations, count_rows, plain
 from lake.protocol.formats.keyed_table import PRIMARY_KEY, column_names
 from lake.protocol.hive import NoSuchObjectException
@@ -72,6 +74,7 @@ def differences_of(runner: Runner, layers: Collection[str] = (), samples: int = 
     sources, those that others read first.
 
     `layers`: some of the project's, by name; by default those whose definitions have changed and those that read them.
+    Of layers that are restated only the rows are computed that get another definition, where the others stay as stored.
     `samples`: how many rows are shown at most of those that are inserted, updated and deleted. Raises BadDefinition,
     NoSource, and RefreshFailed for a layer that can't be computed.
     """
@@ -99,14 +102,16 @@ class _Comparison:
         moment = Moment(max((lake.position().moment or 0 for lake in self._lakes.values()), default=0))
         self._positions = {name: lake.position_of(moment) for name, lake in self._lakes.items()}
         self._sources = SourceRelations(engine, self._lakes, self._positions)
-        self._records = {each.name: self._record(each.name) for each in self._layers}
+        self._states = {
+            each.name: state_of(self._lakes[each.name]) for each in self._layers if each.name in self._lakes
+        }
         changed = self._changed(runner, wanted)
         self._wanted = wanted or changed
         self._computed = {*self._wanted} | changed
         self._rows: dict[str, str] = {}
 
     def _record(self, layer: str) -> Record | None:
-        return state_of(self._lakes[layer]).record if layer in self._lakes else None
+        return self._states[layer].record if layer in self._states else None
 
     def _changed(self, runner: Runner, wanted: Collection[str]) -> set[str]:
         """The layers whose definitions have changed, and those that read them. If some layers are wanted, only those of
@@ -114,7 +119,7 @@ class _Comparison:
         definitions = Definitions(self._engine)
         found = set()
         for each in self._layers:
-            record = self._records[each.name]
+            record = self._record(each.name)
             if record is None or definitions.changes(each, self._lakes[each.name], record):
                 found.add(each.name)
         found |= {*runner.graph.below(found)}
@@ -138,6 +143,8 @@ class _Comparison:
         moved: list[str] = []
         relations = {name: self._relation(made, name, read, moved) for name in sorted(made.layer.sources)}
         deltas = Deltas(relations, {}, f"_{plain(made.name)}")
+        if not moved and (both := self._divided(made)) is not None:
+            return self._compared_part(made, both, deltas, read)
         now, inserted = all_rows(made.layer, deltas)
         self._sources.run(deltas.steps)
         self._rows[made.name] = now
@@ -165,13 +172,32 @@ class _Comparison:
         found = self._sampled(made, step, columns)
         return LayerDifference(made.name, counts, None, uncompared, found, read, tuple(moved))
 
+    def _divided(self, made: Compiled) -> Divided | None:
+        """A layer as two, if its last part alone gets another definition, and other rows stay as stored; else None."""
+        state, parts = self._states.get(made.name), made.node.restated
+        if state is None or state.record is None or state.record.kept is None or parts is None:
+            return None
+        is_exact = state.is_ours and state.record.complete and self._rows.keys().isdisjoint(made.layer.sources)
+        if not is_exact or state.record.kept.digest not in made.node.restates:
+            return None
+        return divided(made.layer, made.checks, parts)
+
+    def _compared_part(self, made: Compiled, both: Divided, deltas: Deltas, read: Mapping[str, int]) -> LayerDifference:
+        assert made.node.restated is not None
+        stored = self._sources.rows_at(made.name, self._positions[made.name])
+        step = restated(both, deltas, stored, made.node.restated)
+        self._rows[made.name] = relations_after(made.layer, deltas, stored, step).after
+        self._sources.run(deltas.steps)
+        counts = named_counts(self._engine.counted(step))
+        return LayerDifference(made.name, counts, samples=self._sampled(made, step, made.layer.columns), read=read)
+
     def _relation(self, made: Compiled, name: str, read: dict[str, int], moved: list[str]) -> Relations:
         """The rows of a table that a layer reads: as the stored rows were computed from, but for what is defined
         otherwise now."""
         if name in self._rows:
             rows = self._rows[name]
         else:
-            lake, record = self._lakes[name], self._records[made.name]
+            lake, record = self._lakes[name], self._record(made.name)
             before = None if record is None or name not in record.sources else record.sources[name].position(lake)
             is_there = before is not None and lake.position().oldest_readable <= before <= self._positions[name]
             read[name] = before if before is not None and is_there else self._positions[name]
