@@ -7,6 +7,7 @@ has more.
 """
 
 import argparse
+from datetime import datetime
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,8 +22,12 @@ from lake.spark.session_client import lake_table
 
 PROJECT = Path(__file__).with_name("layers")
 
-ORDERS = "id bigint, customer bigint, at string, amount double"
+ORDERS = "id bigint, customer bigint, at timestamp, amount double"
 CHANGES = "lsn bigint, op string, id bigint, name string, city string"
+
+
+def at(time: str) -> datetime:
+    return datetime.fromisoformat(f"2026-01-31 {time}")
 
 
 def main() -> None:
@@ -56,9 +61,9 @@ def main() -> None:
     log = [(1, "insert", 1, "Ada", "Oslo"), (2, "insert", 2, "Bo", "Rome")]
     write(spark.createDataFrame(log, CHANGES), "ods.customers_log", operation="upsert")
     orders = [
-        (10, 1, "2026-01-31 10:05:00", 20.0),
-        (11, 2, "2026-01-31 10:40:00", 5.5),
-        (12, 3, "2026-01-31 11:00:00", 7.0),
+        (10, 1, at("10:05"), 20.0),
+        (11, 2, at("10:40"), 5.5),
+        (12, 3, at("11:00"), 7.0),
     ]
     write(spark.createDataFrame(orders, ORDERS), "ods.orders", operation="upsert")
     refresh()
@@ -66,7 +71,7 @@ def main() -> None:
     print("a customer moves, another is deleted, an order is corrected:")
     log = [(3, "update", 1, "Ada", "Bonn"), (4, "delete", 2, None, None)]
     write(spark.createDataFrame(log, CHANGES), "ods.customers_log", operation="upsert")
-    write(spark.createDataFrame([(12, 1, "2026-01-31 11:00:00", 8.0)], ORDERS), "ods.orders", operation="upsert")
+    write(spark.createDataFrame([(12, 1, at("11:00"), 8.0)], ORDERS), "ods.orders", operation="upsert")
     refresh()
     read(spark, "dws.revenue").select("hour", "city", "revenue", "orders").orderBy("hour", "city").show()
 
