@@ -6,6 +6,7 @@ ends early, and the next attempt goes on with it.
 """
 
 import dataclasses
+import math
 import time
 from collections.abc import Collection, Sequence
 
@@ -28,6 +29,9 @@ _MARK = "pipeline.beside"
 
 _SHORT_SECONDS = 30.0
 """What is beside is brought up to date until that takes no longer: then the cut-over has little to compute."""
+
+_SHORTER = 0.8
+"""Or until it takes more than this share of the time before: then sources change as fast as that is done."""
 
 _MOST_ROUNDS = 5
 
@@ -116,10 +120,12 @@ class _Beside:
             for number, node in enumerate(nodes, 1):
                 runner.progress(f"computing {node.name} beside its table, {number} of {len(nodes)}")
                 runner.refresh(only=[node.name])
+            took = math.inf
             for _ in range(_MOST_ROUNDS):
-                began = time.monotonic()
+                before, began = took, time.monotonic()
                 runner.refresh()
-                if time.monotonic() - began <= _SHORT_SECONDS:
+                took = time.monotonic() - began
+                if took <= _SHORT_SECONDS or took > _SHORTER * before:
                     break
         except LayersFailed as error:
             raise RefreshFailed(f"{error}. Nothing is cut over") from error
