@@ -27,7 +27,7 @@ BENCHMARKS = {
     "tpch": "TPC-H's queries as layers: refreshes beside computing all (ten minutes; `--scale 1` half an hour)",
     "chains": "random chains of layers: increments beside the first refresh, which computes all (25 minutes)",
     "capture": "rows of ten columns from a Postgres into a raw table, by the log and by a snapshot (a minute)",
-    "changes": "a captured table changes: how soon a held change is reported, what its replay reads (five minutes)",
+    "changes": "captured tables and definitions change: held, replayed, from a day on, beside (20 minutes)",
     "iceberg": "Iceberg's REST catalog beside Iceberg's reference server (five minutes)",
     "federation": "a front of several metastores: calls, long replies, a backend that hangs (a minute)",
     "migration": "a Hive metastore comes over: 100,000 partitions, and a table of 1,000,000 (half an hour)",

@@ -101,6 +101,8 @@ class SparkSession:
                 env=variables,
             )
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._late = 0
+        """Answers that nobody waits for any more."""
         threading.Thread(target=self._read, daemon=True).start()
         self.version: str = self._answer()
 
@@ -110,11 +112,11 @@ class SparkSession:
             self._answers.put(line)
         self._answers.put(None)
 
-    def _answer(self, timeout: float = 180.0) -> Any:
-        try:
-            line = self._answers.get(timeout=timeout)
-        except queue.Empty:
-            raise TimeoutError(f"Spark {self.line} did not answer within {timeout} s") from None
+    def _answer(self, timeout: float = 400.0) -> Any:
+        line = self._next(timeout)
+        while line is not None and self._late:
+            self._late -= 1
+            line = self._next(timeout)
         if line is None:
             end = self.log.read_text(errors="replace")[-4000:]
             raise RuntimeError(f"Spark {self.line} ended with {self._process.wait()}:\n{end}")
@@ -123,6 +125,13 @@ class SparkSession:
             message = answer["message"].split("JVM stacktrace")[0].strip()
             raise SparkError(f"{answer['error']}: {message}")
         return answer["result"]
+
+    def _next(self, timeout: float) -> str | None:
+        try:
+            return self._answers.get(timeout=timeout)
+        except queue.Empty:
+            self._late += 1
+            raise TimeoutError(f"Spark {self.line} did not answer within {timeout} s") from None
 
     def _ask(self, request: dict[str, str]) -> Any:
         assert self._process.stdin is not None
