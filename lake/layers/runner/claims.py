@@ -87,17 +87,12 @@ class Applied:
 @contextmanager
 def claimed(layers: Sequence[LakeTable], project: str, heartbeat_seconds: float) -> Iterator[None]:
     """Claims layers while the block runs; nothing for none. Raises DefinedElsewhere if somebody has claimed one."""
-    if not layers:
-        yield
-        return
-    client = layers[0].client
     agent = f"layers of {project}, {uuid.uuid4().hex}"
-    answer = _lock(layers, LockType.EXCL_WRITE, agent)
-    if answer is None:
-        yield
-        return
-    number, state = answer
-    try:
+    with _locked(layers, LockType.EXCL_WRITE, agent) as lock:
+        if lock is None:
+            yield
+            return
+        client, (number, state) = layers[0].client, lock
         while state != LockState.ACQUIRED:
             holder = _holder(client, layers, number)
             if holder is None or holder.agentInfo != agent:
@@ -106,25 +101,17 @@ def claimed(layers: Sequence[LakeTable], project: str, heartbeat_seconds: float)
             state = client.call(lambda thrift: thrift.check_lock(CheckLockRequest(lockid=number))).state
         with client.heartbeats.sent_of_lock(number, heartbeat_seconds):
             yield
-    finally:
-        with suppress(ExceptionStruct, TException, OSError):  # the server forgets it after a while
-            _unlock(client, number)
 
 
 @contextmanager
 def announced(layers: Sequence[LakeTable], project: str, heartbeat_seconds: float) -> Iterator[None]:
     """Tells others that layers are cut over while the block runs (`wait_for_cut_over`); nothing for none."""
-    answer = _lock(layers, LockType.SHARED_READ, f"{_CUT_OVER}{project}, {uuid.uuid4().hex}") if layers else None
-    if answer is None:
-        yield
-        return
-    client, (number, _) = layers[0].client, answer
-    try:
-        with client.heartbeats.sent_of_lock(number, heartbeat_seconds):
+    with _locked(layers, LockType.SHARED_READ, f"{_CUT_OVER}{project}, {uuid.uuid4().hex}") as lock:
+        if lock is None:
             yield
-    finally:
-        with suppress(ExceptionStruct, TException, OSError):
-            _unlock(client, number)
+            return
+        with layers[0].client.heartbeats.sent_of_lock(lock[0], heartbeat_seconds):
+            yield
 
 
 def wait_for_cut_over(layers: Sequence[LakeTable], heartbeat_seconds: float, progress: Callable[[str], None]) -> None:
@@ -166,6 +153,18 @@ def _cut_overs(layers: Sequence[LakeTable]) -> list[ShowLocksResponseElement]:
         for each in found
         if (each.dbname, each.tablename) in names and (each.agentInfo or "").startswith(_CUT_OVER)
     ]
+
+
+@contextmanager
+def _locked(layers: Sequence[LakeTable], kind: LockType, agent: str) -> Iterator[tuple[int, int | None] | None]:
+    """A lock of the tables of layers, as of `_lock`, given back after the block; None for none."""
+    lock = _lock(layers, kind, agent) if layers else None
+    try:
+        yield lock
+    finally:
+        if lock is not None:
+            with suppress(ExceptionStruct, TException, OSError):  # the server forgets it after a while
+                _unlock(layers[0].client, lock[0])
 
 
 def _lock(layers: Sequence[LakeTable], kind: LockType, agent: str) -> tuple[int, int | None] | None:
