@@ -2,14 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from lake.capture.errors import CaptureError
 from lake.capture.held_changes import HeldChanges
 from lake.capture.schema_changes.flow import Agreement, agreement, fills_of
 from lake.capture.schema_changes.history import History, begin_of, history_of
 from lake.capture.schema_changes.policy import Policy
-from lake.capture.typed_changes import POSITION, CapturedColumn, TypedChanges
+from lake.capture.typed_changes import POSITION, CapturedColumn, TypedChanges, sql_text
+from lake.protocol.formats.keyed_table import BUCKET_KEY, KEY_TYPES, PRIMARY_KEY
 from lake.protocol.formats.spark_names import quoted
 from lake.tables.lake import LakeTable
 
@@ -49,9 +51,10 @@ def names_of(tables: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _made(name: str) -> tuple[str, str, str, str]:
-    """The table, its typed changes, the flow between them, and the changes that are kept out of it."""
-    return name, f"{name}_changes", f"{name}_flow", f"{name}_misfits"
+def _made(name: str) -> tuple[str, str, str, str, str]:
+    """The table, its typed changes, the flow between them, the changes that are kept out of it, and those of which
+    large values are left out."""
+    return name, f"{name}_changes", f"{name}_flow", f"{name}_misfits", f"{name}_as_sent"
 
 
 def definition(
@@ -62,13 +65,15 @@ def definition(
     quarantines: bool = False,
     policy: Policy | None = None,
     is_printed: bool = True,
+    properties: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The definitions for one table: its typed changes, and the table that they come to, by AUTO CDC.
+    """The definitions for one table: its typed changes, and the table that they come to, by AUTO CDC. Where changes
+    have large values to be filled in, or wait, a table of the changes as they were sent is between.
 
     `name`: of the latter, by default as in the source. `quarantines`: changes with values that don't fit the types of
     their columns go to a table of their own; else they let the refresh fail. `policy`: what becomes of changes of the
     table's columns; None if all are applied. While one is held, the columns before it flow on. `is_printed`: for a
-    person, who has to print it again when the columns change.
+    person, who has to print it again when the columns change. `properties`: of all these tables.
     Raises CaptureError for a table without a key, whose rows no change can name, for a key that is left out, and for
     columns whose names are taken or differ by case alone.
     """
@@ -84,7 +89,7 @@ def definition(
     key = [each.name for each in columns if each.in_key]
     _check(table, columns, key)
     fills = [each for each in agreed.fills if each.column in {column.name for column in columns}]
-    target, changes, flow, misfits = map(quoted, _made(name or table.rpartition(".")[2]))
+    target, changes, flow, misfits, sent = map(quoted, _made(name or table.rpartition(".")[2]))
     listed = ", ".join(map(quoted, key))
     # A definition that is printed may be there for longer than the raw table.
     begin = None if is_printed else begin_of(history, columns[-1].form, None if held is None else held.since)
@@ -96,15 +101,36 @@ def definition(
         typed = HeldChanges(
             lake, table, columns, key, fills, held, quarantines=quarantines, is_printed=is_printed, begin=begin
         )
-    kept_apart = f"CREATE MATERIALIZED VIEW {misfits} AS\n{typed.misfits()};\n\n" if quarantines else ""
+    given, placed = _listed(properties), _listed({**properties, **_by_key(columns)})
+    of_changes = placed if properties else given  # without any they keep the key that earlier versions gave them
+    before = kept_apart = ""
+    if typed.needs_others:
+        before = f"CREATE MATERIALIZED VIEW {sent}{placed} AS\n{typed.sent()};\n\n"
+    if quarantines:
+        kept_apart = f"CREATE MATERIALIZED VIEW {misfits}{given} AS\n{typed.misfits()};\n\n"
     return (
-        f"CREATE MATERIALIZED VIEW {changes} AS\n{typed.changes()};\n\n{kept_apart}"
-        f"CREATE STREAMING TABLE {target};\n\n"
+        f"{before}CREATE MATERIALIZED VIEW {changes}{of_changes} AS\n"
+        f"{typed.changes(sent if before else None)};\n\n{kept_apart}"
+        f"CREATE STREAMING TABLE {target}{given};\n\n"
         f"CREATE FLOW {flow} AS AUTO CDC INTO {target} FROM STREAM({changes})\n"
         f"  KEYS ({listed}) APPLY AS DELETE WHEN op = 'delete'\n"
         f"  SEQUENCE BY struct({', '.join(POSITION)})\n"
         f"  COLUMNS * EXCEPT (op, {', '.join(POSITION)}) STORED AS SCD TYPE 1;\n"
     )
+
+
+def _by_key(columns: Iterable[CapturedColumn]) -> dict[str, str]:
+    """The properties by which all changes of a row are in one bucket; none if its key has types that no key has."""
+    types = {each.name: each.type for each in columns if each.in_key}
+    if not KEY_TYPES.issuperset(types.values()):
+        return {}
+    return {PRIMARY_KEY: ",".join([*types, *POSITION]), BUCKET_KEY: ",".join(types)}
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    """Properties as a definition has them."""
+    listed = ", ".join(f"{sql_text(name)} = {sql_text(value)}" for name, value in properties.items())
+    return f"\n  TBLPROPERTIES ({listed})" if listed else ""
 
 
 def _check(table: str, columns: list[CapturedColumn], key: list[str]) -> None:

@@ -49,6 +49,10 @@ class HeldChanges(TypedChanges):
         self._is_later = free(columns, "is_later")
         self._round = free(columns, "round")
 
+    @property
+    def needs_others(self) -> bool:
+        return True
+
     def _last_truncations(self) -> str:
         # What the table was read again for before the change counts as ever, and later for whether rows are there.
         at, is_later = self._raw_at, f"NOT {is_before(self._held.since, 'raw.')}"
@@ -159,7 +163,7 @@ class HeldChanges(TypedChanges):
     def _marks(self) -> list[str]:
         return [self._misfit, self._waits, self._is_later, self._round]
 
-    def _shown(self) -> str:
+    def _with_others(self, sent: str) -> str:
         key = ", ".join(map(quoted, self._key))
         is_there = free(self._columns, "is_there")
         windows = [f"max({self._is_later}) OVER (PARTITION BY {key}) AS {is_there}"]
@@ -170,7 +174,7 @@ class HeldChanges(TypedChanges):
             listed, computed, kept = self._filled(rounds, f"{{has_later}} OR NOT {self._is_later}")
             windows += computed
         is_shown = f"CASE WHEN {self._misfit} OR {self._waits} OR NOT {is_there} THEN false ELSE {kept} END"
-        return self._selected(listed, windows, is_shown)
+        return self._selected(sent, listed, windows, is_shown)
 
     def _sent_as(self, name: str) -> str:
         found = [name, *(now.name for each in self._held.later if (now := each.columns[name]) is not None)]

@@ -64,8 +64,29 @@ class TypedChanges:
         self._raw_at = f"struct({', '.join(f'raw.{each}' for each in POSITION)})"
         self._keeps_misfits = quarantines and bool(self._large)  # a later update may have left a large value out
 
-    def changes(self) -> str:
-        """Rows after a change, and deletes by the key before, since the last truncation."""
+    @property
+    def needs_others(self) -> bool:
+        """Whether what is shown of a change takes other changes of its row: then `sent` belongs in a table, in which
+        these are found without reading the raw table from its beginning."""
+        return bool(self._large)
+
+    def sent(self) -> str:
+        """The changes as the source has sent them."""
+        no_row = ""
+        if self._keeps_misfits:  # the quarantine has them, and they say of no row what it has
+            no_key = " OR ".join(f"{quoted(each)} IS NULL" for each in self._key)
+            no_row = f" WHERE NOT ({self._misfit} AND ({no_key}))"
+        return f"{self._all()}\nSELECT * FROM changes{no_row}"
+
+    def changes(self, sent: str | None) -> str:
+        """The changes to show. `sent`: the name of a table of `sent`, in SQL, if other changes are needed."""
+        if sent is not None:
+            return self._with_others(sent)
+        shown = lines(quoted(each.name) for each in self._columns)
+        return f"{self._all()}\nSELECT op, {', '.join(POSITION)},\n  {shown}\nFROM changes"
+
+    def _all(self) -> str:
+        """The queries up to `changes`: rows after, and deletes by the key before, since the last truncation."""
         # One row each: the groups say by which columns changes are known, so that AUTO CDC finds them in a total order.
         groups = ", ".join([*map(quoted, self._key), *POSITION])
         others = ["op", self._left_out, *(quoted(each.name) for each in self._columns if not each.in_key)]
@@ -75,7 +96,7 @@ class TypedChanges:
             f"{self._images()}, typed AS (\n{self._typed()}\n"
             f"), changes AS (\n"
             f"  SELECT {groups}, {single} FROM typed GROUP BY {groups}\n"
-            f"){self._shown()}"
+            f")"
         )
 
     def misfits(self) -> str:
@@ -244,22 +265,19 @@ class TypedChanges:
         """Columns of the typed changes beside those of the source."""
         return [self._misfit] if self._keeps_misfits else []
 
-    def _shown(self) -> str:
-        """The end of the query: changes with the values that updates left out, which are the latest there were by then.
+    def _with_others(self, sent: str) -> str:
+        """Changes with the values that updates left out, which are the latest there were by then.
 
         A change of which a value isn't known is left out if a later change of its row follows, and is an error else.
         """
-        if not self._large:
-            shown = lines(quoted(each.name) for each in self._columns)
-            return f"\nSELECT op, {', '.join(POSITION)},\n  {shown}\nFROM changes"
         listed, computed, kept = self._filled(", ".join(map(quoted, self._key)), "{has_later}")
         if self._keeps_misfits:  # a change in quarantine must not fail for a value that isn't known
             kept = f"CASE WHEN {self._misfit} THEN false ELSE {kept} END"
-        return self._selected(listed, computed, kept)
+        return self._selected(sent, listed, computed, kept)
 
-    def _selected(self, listed: list[str], computed: list[str], kept: str) -> str:
+    def _selected(self, sent: str, listed: list[str], computed: list[str], kept: str) -> str:
         return (
-            f", filled AS (\n  SELECT *,\n  {lines(computed)}\n  FROM changes\n)\n"
+            f"WITH filled AS (\n  SELECT *,\n  {lines(computed)}\n  FROM {sent}\n)\n"
             f"SELECT op, {', '.join(POSITION)},\n  {lines(listed)}\nFROM filled WHERE {kept}"
         )
 

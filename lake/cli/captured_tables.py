@@ -28,7 +28,13 @@ def definitions_of(client: LakeClient, directory: Path) -> Callable[[CapturedTab
         try:
             known = with_decisions(policy, lake)
             return definition(
-                lake, captured.table, captured.name, quarantines=captured.quarantines, policy=known, is_printed=False
+                lake,
+                captured.table,
+                captured.name,
+                quarantines=captured.quarantines,
+                policy=known,
+                is_printed=False,
+                properties=captured.properties,
             )
         except NoSuchObjectException:
             raise BadDefinition(captured.place, f"there is no raw table {captured.raw}") from None
@@ -55,7 +61,7 @@ def layers_concerned(directory: Path, raw: str) -> "Callable[[SchemaChange], lis
     for each in project.definitions.captured:
         if each.raw.lower() == raw.lower():
             name = f"{project.database}.{each.name}".lower()
-            made.setdefault(each.table, []).extend((name, f"{name}_changes", f"{name}_misfits"))
+            made.setdefault(each.table, []).extend((name, f"{name}_as_sent", f"{name}_changes", f"{name}_misfits"))
     harmless = {Kind.MOVE, Kind.ROWS, Kind.PARTITIONS, Kind.TRUNCATE, Kind.LABELS, Kind.NULLABILITY}
 
     def concerned(change: "SchemaChange") -> list[str]:

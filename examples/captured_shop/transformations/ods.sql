@@ -1,6 +1,7 @@
 -- Printed by: metastore capture definitions --into raw.shop
 
-CREATE MATERIALIZED VIEW `customers_changes` AS
+CREATE MATERIALIZED VIEW `customers_as_sent`
+  TBLPROPERTIES ('primary-key' = 'id,epoch,commit_lsn,ordinal', 'bucket-key' = 'id') AS
 WITH completions AS (
   SELECT source_table, max(struct(epoch, commit_lsn, ordinal)) AS last FROM raw.shop
   WHERE source_table = 'public.customers' AND op = 'complete' GROUP BY source_table
@@ -38,12 +39,16 @@ WITH completions AS (
       ELSE CASE WHEN CASE WHEN both_images.op = 'delete' THEN both_images.image.`id` IS NULL ELSE both_images.image.misfit IS NOT NULL END THEN CAST(raise_error(concat('a change of public.customers has a value that the type of its column does not hold. To keep such changes apart and go on, print its definitions by metastore capture definitions --misfits quarantine --into raw.shop --table public.customers. The first one found has the position (', CAST(both_images.epoch AS STRING), ', ', CAST(both_images.commit_lsn AS STRING), ', ', CAST(both_images.ordinal AS STRING), ')')) AS BOOLEAN) ELSE true END END
 ), changes AS (
   SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(left_out) AS left_out, max(`name`) AS `name`, max(`city`) AS `city` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
-), filled AS (
+)
+SELECT * FROM changes;
+
+CREATE MATERIALIZED VIEW `customers_changes` AS
+WITH filled AS (
   SELECT *,
   lead(op) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) IS NOT NULL AS has_later,
   max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'name'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `name`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) AS known_1,
   max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'city'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `city`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) AS known_2
-  FROM changes
+  FROM `customers_as_sent`
 )
 SELECT op, epoch, commit_lsn, ordinal,
   `id`,
@@ -58,7 +63,8 @@ CREATE FLOW `customers_flow` AS AUTO CDC INTO `customers` FROM STREAM(`customers
   SEQUENCE BY struct(epoch, commit_lsn, ordinal)
   COLUMNS * EXCEPT (op, epoch, commit_lsn, ordinal) STORED AS SCD TYPE 1;
 
-CREATE MATERIALIZED VIEW `orders_changes` AS
+CREATE MATERIALIZED VIEW `orders_as_sent`
+  TBLPROPERTIES ('primary-key' = 'id,epoch,commit_lsn,ordinal', 'bucket-key' = 'id') AS
 WITH completions AS (
   SELECT source_table, max(struct(epoch, commit_lsn, ordinal)) AS last FROM raw.shop
   WHERE source_table = 'public.orders' AND op = 'complete' GROUP BY source_table
@@ -97,11 +103,15 @@ WITH completions AS (
       ELSE CASE WHEN CASE WHEN both_images.op = 'delete' THEN both_images.image.`id` IS NULL ELSE both_images.image.misfit IS NOT NULL OR (both_images.image.`at` IS NOT NULL AND try_cast(both_images.image.`at` AS TIMESTAMP) IS NULL) END THEN CAST(raise_error(concat('a change of public.orders has a value that the type of its column does not hold. To keep such changes apart and go on, print its definitions by metastore capture definitions --misfits quarantine --into raw.shop --table public.orders. The first one found has the position (', CAST(both_images.epoch AS STRING), ', ', CAST(both_images.commit_lsn AS STRING), ', ', CAST(both_images.ordinal AS STRING), ')')) AS BOOLEAN) ELSE true END END
 ), changes AS (
   SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(left_out) AS left_out, max(`customer`) AS `customer`, max(`amount`) AS `amount`, max(`at`) AS `at` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
-), filled AS (
+)
+SELECT * FROM changes;
+
+CREATE MATERIALIZED VIEW `orders_changes` AS
+WITH filled AS (
   SELECT *,
   lead(op) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) IS NOT NULL AS has_later,
   max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'amount'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `amount`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) AS known_1
-  FROM changes
+  FROM `orders_as_sent`
 )
 SELECT op, epoch, commit_lsn, ordinal,
   `id`,

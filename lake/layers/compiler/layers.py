@@ -12,12 +12,12 @@ from lake.layers.compiler.differences import Shape, differences, same_key
 from lake.layers.compiler.merging import Mergeable, changed_groups, mergeable_in, merged_rows
 from lake.layers.compiler.typed import has_map
 from lake.layers.errors import BadQuery
+from lake.protocol.formats.keyed_table import KEY_TYPES
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 
 ROW_KEY = "_row_key"
 """A column of tables whose rows are known by something that their visible columns can't say: a text of it."""
 
-_KEY_TYPES = frozenset({"tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "timestamp", "binary"})
 _TIMES = "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')"
 
 
@@ -230,7 +230,7 @@ def differences_of(layer: Layer, deltas: Deltas, old: str, new: str) -> str:
 
 
 def _is_key_type(kind: str) -> bool:
-    return kind.lower() in _KEY_TYPES
+    return kind.lower() in KEY_TYPES
 
 
 def _row_key(columns: Sequence[str], types: Mapping[str, str]) -> exp.Expr:

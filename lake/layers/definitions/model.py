@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from lake.layers.errors import BadDefinition, Place
+from lake.protocol.formats.keyed_table import BUCKET, TABLE_TYPE
 
 REFRESH_POLICY = "refresh_policy"
 """The table property that says how a materialized view may be refreshed."""
 
 READINESS = "readiness"
 """The table property that says when partitions turn ready: `none`, as they are made, or `sources`."""
+
+CAPTURED_PROPERTIES = (BUCKET, TABLE_TYPE)
+"""The table properties that a captured table may have: where the rows of its tables are."""
 
 
 class RefreshPolicy(StrEnum):
@@ -136,8 +140,8 @@ class CapturedTable:
 
     `table`: its name in the source, with its schema. `policy`: the file that says what becomes of changes of its
     columns, within the project; None for the default policy. `quarantines`: changes with values that don't fit go to a
-    table of their own. What it is defined by depends on how the source's table has changed, so that it is looked up for
-    each refresh.
+    table of their own. `properties`: where the rows of its tables are, as `CAPTURED_PROPERTIES` names them. What
+    it is defined by depends on how the source's table has changed, so that it is looked up for each refresh.
     """
 
     name: str
@@ -146,6 +150,7 @@ class CapturedTable:
     place: Place
     policy: str | None = None
     quarantines: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass

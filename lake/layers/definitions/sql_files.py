@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lake.layers.definitions.model import (
+    CAPTURED_PROPERTIES,
     AppendFlow,
     AutoCdcFlow,
     CapturedTable,
@@ -118,6 +119,7 @@ class _Statement:
         table = self._string()
         policy: str | None = None
         quarantines = False
+        properties: dict[str, str] = {}
         while not self._at_end():
             if self._take("POLICY"):
                 policy = self._string()
@@ -125,9 +127,13 @@ class _Statement:
                     self._refuse("expected a file within the project")
             elif self._take("MISFITS", "QUARANTINE"):
                 quarantines = True
+            elif self._take("TBLPROPERTIES"):
+                properties = self._properties()
+                if unknown := [each for each in properties if each not in CAPTURED_PROPERTIES]:
+                    self._refuse(f"a captured table has no property {unknown[0]}: {', '.join(CAPTURED_PROPERTIES)}")
             else:
-                self._refuse("expected POLICY 'schema-changes.yml' or MISFITS QUARANTINE")
-        return CapturedTable(name, raw, table, place, policy, quarantines)
+                self._refuse("expected POLICY 'schema-changes.yml', MISFITS QUARANTINE or TBLPROPERTIES (…)")
+        return CapturedTable(name, raw, table, place, policy, quarantines, properties)
 
     def _name_and_clauses(self) -> tuple[str, _Clauses]:
         if self._take("IF"):

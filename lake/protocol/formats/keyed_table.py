@@ -92,7 +92,7 @@ _AGGREGATE = ".aggregate-function"
 _FIELDS = "fields."
 
 #: Types of Hive's whose values have one text in every engine, by which they can be hashed.
-_KEY_TYPES = frozenset({"tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "timestamp", "binary"})
+KEY_TYPES = frozenset({"tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "timestamp", "binary"})
 _KEY_FAMILIES = ("varchar(",)
 _CHAR = "char("
 
@@ -540,7 +540,7 @@ def _check_no_char(name: str, kind: str) -> None:
 
 
 def _is_key_type(kind: str) -> bool:
-    return kind in _KEY_TYPES or kind.startswith(_KEY_FAMILIES)
+    return kind in KEY_TYPES or kind.startswith(_KEY_FAMILIES)
 
 
 def _buckets(properties: Mapping[str, str]) -> int:

@@ -1,5 +1,6 @@
 """The definitions that `metastore capture definitions` prints: what they show while the source changes."""
 
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,7 +16,14 @@ from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project
 from tests.lake.capture.shop import Source
 from tests.lake.capture.test_commands import invoke
-from tests.lake.capture.typed_duck import misfits_query_of, query_of, query_of_0_1_0, rows_of_query, typed_rows
+from tests.lake.capture.typed_duck import (
+    misfits_query_of,
+    query_in,
+    query_of,
+    query_of_0_1_0,
+    rows_of_query,
+    typed_rows,
+)
 from tests.lake.layers.projects import write_project
 from tests.support.server import MetastoreServer
 
@@ -165,6 +173,18 @@ def test_keys_that_do_not_fit(source: Source) -> None:
     assert typed_rows(source.client, source.into, "public.t", query) == [{"id": 1, "k": 3}]
     found = rows_of_query(source.client, source.into, "public.t", apart)
     assert sorted((each["op"], each["misfits"]) for each in found) == [("delete", "k"), ("read", "k"), ("update", "k")]
+
+
+def test_keys_that_do_not_fit_beside_large_values(source: Source) -> None:
+    source.run("CREATE TABLE t (day date PRIMARY KEY, body text); INSERT INTO t VALUES ('0044-03-15 BC', 'x')")
+    source.run("INSERT INTO t VALUES ('2026-01-01', 'y')")
+    source.capture()
+    made = definition(source.client.table(source.into), "public.t", quarantines=True)
+    sent = made[made.index("WITH ") : made.index(";")]
+    assert "'primary-key' = 'day,epoch,commit_lsn,ordinal'" in made
+    for query in (sent, query_in(made)):  # a row without a value of its key is in no table
+        [row] = rows_of_query(source.client, source.into, "public.t", query)
+        assert (row["day"], row["body"]) == (date(2026, 1, 1), "y")
 
 
 def test_columns_with_names_that_definitions_use(source: Source) -> None:

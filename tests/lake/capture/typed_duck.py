@@ -1,6 +1,7 @@
 """The typed changes of a captured table, by DuckDB: the query of its definitions, without a project and Spark."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,20 @@ from lake.tables.lake import LakeClient
 
 def query_of(client: LakeClient, into: str, table: str, *, quarantines: bool = False) -> str:
     """The query of the typed changes as `metastore capture definitions` prints it now."""
-    made = definition(client.table(into), table, quarantines=quarantines)
-    return made[made.index("WITH ") : made.index(";\n\n")]
+    return query_in(definition(client.table(into), table, quarantines=quarantines))
+
+
+def query_in(definitions: str) -> str:
+    """The query of the typed changes in definitions, which has that of a table between in itself."""
+    views = re.findall(r"CREATE MATERIALIZED VIEW `([^`]*)`[^;]*? AS\n(.*?);\n\n", definitions, re.DOTALL)
+    return query_of_views(dict(views))
+
+
+def query_of_views(views: Mapping[str, str]) -> str:
+    """The same, of the definitions' queries by the names of their tables."""
+    [(name, changes)] = [(name, query) for name, query in views.items() if name.endswith("_changes")]
+    sent = views.get(between := f"{name.removesuffix('_changes')}_as_sent")
+    return changes if sent is None else f"WITH `{between}` AS (\n{sent}\n) SELECT * FROM (\n{changes}\n)"
 
 
 def query_of_0_1_0(client: LakeClient, into: str, table: str) -> str:
@@ -30,7 +43,7 @@ def query_of_0_1_0(client: LakeClient, into: str, table: str) -> str:
 
 def misfits_query_of(client: LakeClient, into: str, table: str) -> str:
     """The query of the changes that the quarantine has."""
-    made = definition(client.table(into), table, quarantines=True).split(";\n\n")[1]
+    made = definition(client.table(into), table, quarantines=True).split(";\n\n")[-3]
     return made[made.index("WITH ") :]
 
 

@@ -25,7 +25,7 @@ from lake.cli import main
 from lake.tables.lake import LakeClient
 from tests.lake.capture.debezium.messages import ID, NOTE, change, envelope, line, order
 from tests.lake.capture.shop import NUMBERS, replayed
-from tests.lake.capture.typed_duck import query_of, typed_rows
+from tests.lake.capture.typed_duck import query_in, query_of, typed_rows
 from tests.support.server import MetastoreServer
 
 ROOT = Path(__file__).parents[4]
@@ -394,7 +394,7 @@ def test_what_flows_on_until_it_is_approved(landing: Landing) -> None:
 
     def shown() -> list[list[object]]:
         made = definition(lake, name, policy=with_decisions(held, lake))
-        query = made[made.index("WITH ") : made.index(";\n\n")]
+        query = query_in(made)
         return [[*each.values()] for each in typed_rows(landing.client, landing.into, name, query)]
 
     def approve() -> None:

@@ -6,7 +6,7 @@ from lake.capture.definitions import definition
 from lake.capture.schema_changes.model import Action
 from lake.capture.schema_changes.policy import Policy, Rule
 from tests.lake.capture.mysql.conftest import Source
-from tests.lake.capture.typed_duck import typed_rows
+from tests.lake.capture.typed_duck import query_in, typed_rows
 
 ALL_HELD, ALL_APPLIED = (Policy((Rule("*", frozenset(), each),), ()) for each in (Action.HOLD, Action.APPLY))
 
@@ -59,7 +59,7 @@ def test_what_flows_on(source: Source) -> None:
     def shown(table: str, policy: Policy, *key: str) -> list[list[object]]:
         name = f"{source.name}.{table}"
         made = definition(source.client.table(source.into), name, policy=policy, is_printed=False)
-        query = made[made.index("WITH ") : made.index(";\n\n")]
+        query = query_in(made)
         return [[*each.values()] for each in typed_rows(source.client, source.into, name, query, key)]
 
     for table, (_, rows) in CASES.items():

@@ -18,7 +18,7 @@ from tests.lake.capture.schema_changes.test_random_histories import (
     capture_by,
     check_applied,
 )
-from tests.lake.capture.typed_duck import typed_rows
+from tests.lake.capture.typed_duck import query_in, typed_rows
 
 FORMS = (
     (r" RENAME (\w+) TO ", r" RENAME COLUMN \1 TO "),
@@ -42,7 +42,7 @@ class MariaHistory(History):
     def shown(self, source: Any, policy: Policy | None) -> list[list[object]]:
         name = f"{source.name}.{self.name}"
         made = definition(source.client.table(source.into), name, policy=policy, is_printed=False)
-        query = made[made.index("WITH ") : made.index(";\n\n")]
+        query = query_in(made)
         return [[*each.values()] for each in typed_rows(source.client, source.into, name, query)]
 
 

@@ -15,7 +15,7 @@ from lake.capture.schema_changes.history import changes_of
 from lake.capture.schema_changes.model import Action
 from lake.capture.schema_changes.policy import Policy, Rule
 from lake.tables.lake import LakeClient
-from tests.lake.capture.typed_duck import typed_rows
+from tests.lake.capture.typed_duck import query_in, typed_rows
 
 Rows = list[list[object]]
 
@@ -210,6 +210,6 @@ class Checked:
     def _rows(self, policy: Policy, key: Sequence[str] = ("id",)) -> Rows:
         """The rows of the typed table, as definitions come to them that are resolved now."""
         made = definition(self._lake, self._table, policy=policy, is_printed=False)
-        query = made[made.index("WITH ") : made.index(";\n\n")]
+        query = query_in(made)
         found = [[*each.values()] for each in typed_rows(self._client, self._into, self._table, query, key)]
         return sorted(found, key=lambda row: tuple(map(repr, row)))

@@ -26,7 +26,7 @@ from lake.layers.definitions.projects import read_project, with_captured
 from lake.layers.errors import BadDefinition
 from lake.protocol.errors import UserError
 from tests.lake.capture.shop import Source
-from tests.lake.capture.typed_duck import typed_rows
+from tests.lake.capture.typed_duck import query_in, query_of_views, typed_rows
 from tests.lake.layers.projects import write_project
 from tests.support.server import MetastoreServer
 
@@ -39,7 +39,7 @@ def shown(source: Source, table: str, policy: Policy | None = HOLD, key: Sequenc
     """The rows of a captured table, as definitions come to them that are resolved now."""
     name = f"public.{table}"
     made = definition(source.client.table(source.into), name, policy=policy, is_printed=False)
-    query = made[made.index("WITH ") : made.index(";\n\n")]
+    query = query_in(made)
     return [[*each.values()] for each in typed_rows(source.client, source.into, name, query, key)]
 
 
@@ -286,9 +286,11 @@ def test_a_project_whose_tables_are_captured(source: Source, metastore_server: M
     def queries(options: str = "", table: str = "public.t", into: str = source.into) -> dict[str, str]:
         write_project(tmp_path, {"ods.sql": sql.format(into, table, options)})
         graph = graph_of(with_captured(read_project(tmp_path), definitions_of(source.client, tmp_path)))
-        assert [each.name for each in graph.nodes if each.name.endswith(("m", "t"))] == ["shop.t", "shop.m"]
+        assert [each.name for each in graph.nodes if each.name in ("shop.m", "shop.t")] == ["shop.t", "shop.m"]
         assert all(str(each.place) == "transformations/ods.sql:1" for each in graph.nodes)
         views = graph.project.definitions.views
+        buckets = {each.name: each.properties.get("bucket") for each in views if each.name != "m"}
+        assert {*buckets.values()} == {"2" if "TBLPROPERTIES" in options else None}, buckets
         return {each.name: each.query for each in views}
 
     assert {*queries()} == {"t_changes", "m"}
@@ -296,8 +298,9 @@ def test_a_project_whose_tables_are_captured(source: Source, metastore_server: M
     source.run("ALTER TABLE t RENAME a TO amount; INSERT INTO t VALUES (2, 20)")
     source.capture()
     (tmp_path / "rules.yml").write_text("rules: [{kind: rename, action: apply}]")
-    query = queries(" MISFITS QUARANTINE")["t_changes"]
-    rows = typed_rows(source.client, source.into, "public.t", query)
+    waiting = queries(" MISFITS QUARANTINE TBLPROPERTIES ('bucket' = '2')")
+    assert {*waiting} == {"t_as_sent", "t_changes", "t_misfits", "m"}
+    rows = typed_rows(source.client, source.into, "public.t", query_of_views(waiting))
     assert [[*each.items()] for each in rows] == [[("id", 1), ("a", 10)], [("id", 2), ("a", 20)]]
     made = queries(" POLICY 'rules.yml' MISFITS QUARANTINE")
     assert {*made} == {"t_changes", "t_misfits", "m"}
@@ -306,13 +309,15 @@ def test_a_project_whose_tables_are_captured(source: Source, metastore_server: M
     with pytest.raises(BadDefinition, match=r"ods.sql:1: what captured tables are defined by"):
         graph_of(read_project(tmp_path))
     status = CliRunner().invoke(main, ["pipeline", "status", str(tmp_path), "--uri", metastore_server.uri, "--json"])
-    assert {each["layer"] for each in json.loads(status.stdout)} == {"shop.t", "shop.t_changes", "shop.m"}
+    layers = {"shop.t", "shop.t_as_sent", "shop.t_changes", "shop.m"}
+    assert {each["layer"] for each in json.loads(status.stdout)} == layers
     for given, message in (
         ({"into": "raw.none"}, "ods.sql:1: there is no raw table raw.none"),
         ({"table": "public.none"}, "ods.sql:1: nothing of public.none is captured yet"),
         ({"options": " POLICY '../x.yml'"}, "expected a file within the project"),
         ({"options": " POLICY 'none.yml'"}, "none.yml can't be read"),
         ({"options": " SOON"}, "expected POLICY"),
+        ({"options": " TBLPROPERTIES ('primary-key' = 'a')"}, "no property primary-key: bucket, table-type"),
     ):
         with pytest.raises(UserError, match=message):
             queries(**given)

@@ -88,10 +88,10 @@ def test_old_columns_flow_on(
         assert rows == [[*map(repr, row)] for row in source.run(f"SELECT {columns} FROM t ORDER BY id")]
         return how
 
-    assert check_all() == ["full", "full", "full"]
+    assert {*check_all()} == {"full"}
     source.run("UPDATE t SET d = 'again' WHERE id = 6; INSERT INTO t VALUES (9, 1.2345, 'nine', 9)")
     source.capture()
-    assert "full" not in check_all()[:2]
+    assert "full" not in check_all()[:3]
     source.run("ALTER TABLE t ALTER id TYPE bigint; ALTER TABLE t ALTER k TYPE text USING 'k' || k")
     source.run("ALTER TABLE t RENAME n TO amount; INSERT INTO t VALUES (1::bigint << 40, 1, 'x', 'kk')")
     source.capture()
@@ -107,7 +107,7 @@ def test_old_columns_flow_on(
     check_all()
     source.run("UPDATE t SET k = 'new' WHERE id = 6; DELETE FROM t WHERE id = 1")
     source.capture()
-    assert "full" not in check_all()[:2]
+    assert "full" not in check_all()[:3]
 
 
 def test_another_key(
