@@ -8,6 +8,7 @@ import dataclasses
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,6 +37,9 @@ _TUNING = (
 _OF_SESSION = frozenset({"handle", "plan", "sql", "text", "reason"})
 """What of an analyser's tree belongs to the session that has read it, or is for people."""
 
+_COLUMN = re.compile(r"(`(?:[^`]|``)*`) (.+?)(?:, (?=`)|$)")
+"""A column of a table in a request, and its type."""
+
 _WITHOUT_ORDER = frozenset({"columns", "equal", "non_null"})
 """What a tree says of an expression in lists whose order means nothing."""
 
@@ -49,6 +53,7 @@ class Change(StrEnum):
     KEY = "key"  # or what hidden keys are made of
     EXPECTATIONS = "expectations"
     SETTINGS = "settings"  # Spark's, of the project
+    TYPES = "types"  # of columns that tables have which it reads
 
 
 class Analyser(Protocol):
@@ -159,11 +164,29 @@ def changes_between(before: Defined, now: Defined, comparer: Comparer) -> list[C
         found.append(Change.EXPECTATIONS)
     if dict(before.settings) != dict(now.settings):
         found.append(Change.SETTINGS)
+    if have_other_types(before, now):
+        found.append(Change.TYPES)
     texts = before.normal()
     is_text_same = texts is not None and texts == now.normal()
     if not (is_text_same and _conditions(before) == _conditions(now)) and not _are_same(before, now, comparer):
         found.append(Change.EXPECTATIONS if is_text_same else Change.QUERY)
     return [*dict.fromkeys(found)]
+
+
+def have_other_types(before: Defined, now: Defined) -> bool:
+    """Whether a column of a table that both read has another type now: the same text may mean something else then, as
+    `amount > '9'` and `CAST(amount AS STRING)` do. Columns that came or went don't count."""
+    types = [{name: _types_of(each) for name, each in one.tables.items()} for one in (before, now)]
+    return any(
+        types[1].get(table, {}).get(column, kind) != kind
+        for table, columns in types[0].items()
+        for column, kind in columns.items()
+    )
+
+
+def _types_of(table: Mapping[str, Any]) -> dict[str, str]:
+    """The columns of a table with their types, as a request has them."""
+    return dict(_COLUMN.findall(table["columns"]))
 
 
 def _outcomes(defined: Defined) -> list[tuple[str, ...]]:
