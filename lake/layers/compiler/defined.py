@@ -164,12 +164,12 @@ def changes_between(before: Defined, now: Defined, comparer: Comparer) -> list[C
         found.append(Change.EXPECTATIONS)
     if dict(before.settings) != dict(now.settings):
         found.append(Change.SETTINGS)
-    if have_other_types(before, now):
-        found.append(Change.TYPES)
     texts = before.normal()
     is_text_same = texts is not None and texts == now.normal()
     if not (is_text_same and _conditions(before) == _conditions(now)) and not _are_same(before, now, comparer):
         found.append(Change.EXPECTATIONS if is_text_same else Change.QUERY)
+    if have_other_types(before, now):
+        found.append(Change.TYPES)
     return [*dict.fromkeys(found)]
 
 

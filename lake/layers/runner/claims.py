@@ -78,7 +78,7 @@ class Applied:
         since, and it has changed the definition.
         """
         if latest is None:
-            self._seen[layer] = lake.id, None
+            self._seen[layer] = None, None  # there may be no table
             return
         instant, record = latest
         if record.kept is None:

@@ -8,6 +8,7 @@ whole. The tables keep that they were reverted, so that no refresh takes the fil
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -168,19 +169,32 @@ def _going(runner: Runner, changed: Mapping[str, LakeTable]) -> Mapping[str, str
     engine, found = runner.engine(), {}
     try:
         for name, lake in changed.items():
-            latest = latest_refresh(lake)
-            runner.applied.note(name, lake, latest, other_than=Definitions(engine))
-            if latest is not None and latest[1].kept is not None:
-                found[name] = latest[1].kept.digest
+            runner.applied.note(name, lake, latest_refresh(lake), other_than=Definitions(engine))
+            if (digest := _digest(lake)) is not None:
+                found[name] = digest
     finally:
         engine.close()
     return found
 
 
-def settle(runner: Runner, layers: Collection[str]) -> None:
-    """Forgets that layers were reverted, since another definition of them has been applied."""
-    for name in layers:
-        forget_reverted(runner.table(name))
+@contextmanager
+def settling(runner: Runner, layers: Collection[str]) -> Iterator[None]:
+    """Forgets that layers were reverted to which the block applies another definition: also if it fails for others, or
+    for a sink, once that is done."""
+    before = {name: _digest(runner.find(name)) for name in layers}
+    try:
+        yield
+    finally:
+        for name, digest in before.items():
+            lake = runner.find(name)
+            if _digest(lake) != digest:
+                forget_reverted(lake)
+
+
+def _digest(lake: LakeTable) -> str | None:
+    """That of the definition by which a layer's table stands."""
+    latest = latest_refresh(lake)
+    return None if latest is None or latest[1].kept is None else latest[1].kept.digest
 
 
 def write_back(graph: Graph, revert: Revert) -> Mapping[str, str | None]:

@@ -6,17 +6,19 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 from lake.layers.applying.beside import SUFFIX, CannotComputeBeside, apply_beside
 from lake.layers.applying.planning import plan_of
-from lake.layers.runner import refresh
+from lake.layers.runner import claims, refresh
 from lake.layers.runner.claims import DefinedElsewhere, announced
 from lake.layers.runner.records import LayerState, Record, state_of
 from lake.layers.runner.results import RefreshFailed, RefreshResult
 from lake.layers.runner.runner import Runner
 from lake.layers.undo.revert import apply_revert, plan_revert
+from lake.protocol.hive import LockType
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.lake import LakeTable
 from tests.lake.client.test_readiness import commit
@@ -191,9 +193,11 @@ def test_sources_that_get_columns_meanwhile(shop: Shop) -> None:
 
 
 def test_a_table_beside_that_somebody_else_refreshes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two who make a new layer claim nothing: there is no table yet."""
+    """Who may not lock tables doesn't hear of others who compute the same."""
     filled(shop)
-    text = CHAIN.partition(";")[0].format(8)
+    monkeypatch.setattr(claims, "LockType", SimpleNamespace(EXCL_WRITE=99, SHARED_READ=LockType.SHARED_READ))
+    shop.runner(CHAIN.format(5)).refresh()
+    text = CHAIN.format(8)
     runner, other = shop.runner(text), shop.runner(text)
     look, looked = refresh.state_of, []
 
@@ -217,7 +221,7 @@ def test_a_table_beside_that_somebody_else_refreshes(shop: Shop, monkeypatch: py
     applied(runner)
     assert looked == []
     assert shop.rows("big") == [(3, "d2", 9), (4, "d2", 9), (7, "d3", 20)]
-    assert how(shop.runner(text).refresh().layers) == {"big": "unchanged"}
+    assert how(shop.runner(text).refresh().layers) == dict.fromkeys(LAYERS, "unchanged")
 
 
 def test_new_tables(shop: Shop) -> None:

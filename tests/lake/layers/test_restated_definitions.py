@@ -25,7 +25,7 @@ from lake.layers.runner.records import state_of
 from lake.layers.runner.results import LayerResult
 from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import apply_restore, plan_restore, rolling_back
-from lake.layers.undo.revert import apply_revert, plan_revert, settle, write_back
+from lake.layers.undo.revert import apply_revert, plan_revert, settling, write_back
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed_writes import committed
 from tests.lake.client.test_readiness import commit
@@ -303,8 +303,8 @@ def test_the_way_back(shop: Shop) -> None:
 
     runner = from_day(shop, new, "d3")
     reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-    assert result_of(runner.refresh(reverted=reverted).layers).how == "restated"
-    settle(runner, reverted)
+    with settling(runner, reverted):
+        assert result_of(runner.refresh(reverted=reverted).layers).how == "restated"
     whole = shop.runner(text_of(other))
     plan_of(whole)
     whole.refresh()
@@ -612,8 +612,8 @@ def test_random_histories(shop: Shop, family: str, seed: int) -> None:
             elif query != parts[-1][0]:
                 runner = from_day(shop, query, day)
                 reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-                runner.refresh(reverted=reverted)
-                settle(runner, reverted)
+                with settling(runner, reverted):
+                    runner.refresh(reverted=reverted)
                 stands.append(made)
             else:
                 runner.refresh()
@@ -622,8 +622,8 @@ def test_random_histories(shop: Shop, family: str, seed: int) -> None:
             runner = shop.runner(text_of(query))
             apply_whole(runner, ["sales"])
             reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-            runner.refresh(reverted=reverted)
-            settle(runner, reverted)
+            with settling(runner, reverted):
+                runner.refresh(reverted=reverted)
             if parts != [(query, None)]:
                 stands.append([(query, None)])
         elif what < 0.55 and len(stands) > 1:

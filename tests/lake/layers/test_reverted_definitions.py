@@ -13,8 +13,9 @@ from lake.client.lake_types import Moment
 from lake.layers.applying.planning import Other, plan_of
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.claims import DefinedElsewhere
+from lake.layers.runner.results import LayersFailed
 from lake.layers.undo.restore import plan_restore
-from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, settle, write_back
+from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, settling, write_back
 from lake.layers.undo.rollback import Rollback
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.layers.shop import Shop, how
@@ -104,9 +105,9 @@ def test_the_files_definition_is_applied_again_only_if_somebody_says_so(
     print_plan(plans)
     assert "query, reverted before" in capsys.readouterr().out
     named = [each.layer for each in plans if Other.REVERTED in each.changes]
-    assert how(runner.refresh(reverted=named).layers)["big"] == "full"
+    with settling(runner, named):
+        assert how(runner.refresh(reverted=named).layers)["big"] == "full"
     rows_by(shop, 8)
-    settle(runner, named)
     assert how(shop.runner(FIRST).refresh().layers)["big"] == "full", "it is forgotten"
 
 
@@ -130,6 +131,20 @@ def test_nothing_is_reverted_while_somebody_applies_another_definition(shop: Sho
     again = shop.runner(CHAIN.format(7))
     apply_revert(again, plan_revert(again))
     rows_by(shop, 8)
+
+
+def test_what_is_applied_again_is_no_longer_reverted_though_others_fail(shop: Shop) -> None:
+    changed(shop)
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    days = ";\nCREATE MATERIALIZED VIEW numbers AS SELECT id, dt, CAST(dt AS BIGINT) AS n FROM orders"
+    runner = shop.runner(SECOND + days)
+    named = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
+    with pytest.raises(LayersFailed, match="numbers failed"), settling(runner, named):
+        runner.refresh(reverted=named)
+    rows_by(shop, 8)
+    again = shop.runner(SECOND)
+    apply_revert(again, plan_revert(again))
+    rows_by(shop, 5)
 
 
 def test_tables_of_before_that_nobody_refreshes_any_more(shop: Shop) -> None:
@@ -338,8 +353,8 @@ def test_random_reverts(shop: Shop, seed: int) -> None:
             if not orders:
                 continue
             named = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-            runner.refresh(reverted=named)
-            settle(runner, named)
+            with settling(runner, named):
+                runner.refresh(reverted=named)
             reverted = reverted and not named
             if not stands or new != stands[-1]:
                 stands.append(new)
