@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from lake.layers.compiler.compiling import Compiled
-from lake.layers.compiler.defined import Change, Defined, have_other_types, settings_of
+from lake.layers.compiler.defined import Change, Defined, have_other_keys, have_other_types, settings_of
 from lake.layers.compiler.graph import Node
 from lake.layers.compiler.restating import divided
 from lake.layers.compiler.texts.restated import Part, Restated, can_be_restated_by
@@ -139,6 +139,9 @@ class _Restating:
             != settings_of(project.configuration),
             "columns of the tables that it reads have other types, which the earlier rows depend on, too": (
                 have_other_types(before, now.defined)
+            ),
+            "tables that it reads are known by other columns, of which its hidden keys are made": (
+                have_other_keys(before, now.defined)
             ),
             "its expectations have changed, too, and they are for all rows": [dict(each) for each in before.conditions]
             != [dict(each) for each in now.defined.conditions],

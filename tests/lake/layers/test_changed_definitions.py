@@ -113,6 +113,22 @@ def test_settings_that_rows_depend_on(shop: Shop) -> None:
     assert refresh({"spark.sql.session.timeZone": "Asia/Tokyo"}).how == "unchanged"
 
 
+def test_hidden_keys_that_are_made_of_a_layers_groups(shop: Shop) -> None:
+    """No definition but that of the groups changes. The rows of what reads them are known by what they are by."""
+    filled(shop)
+    few = ";\nCREATE MATERIALIZED VIEW few AS SELECT cust, n FROM groups WHERE n < 9"
+    text = "CREATE MATERIALIZED VIEW groups AS SELECT {0}, count(*) AS n FROM orders GROUP BY {0}" + few
+    shop.runner(text.format("cust")).refresh()
+    assert shop.rows("few") == [(1, 2), (2, 1), (None, 1)]
+    runner = shop.runner(text.format("amount, cust"))
+    assert [each.changes for each in plan_of(runner)] == [("columns", "query"), ("key",)]
+    assert how(runner.refresh().layers) == {"groups": "full", "few": "full"}
+    assert shop.rows("few") == [(1, 1), (1, 1), (2, 1), (None, 1)]
+    shop.order((5, 1, 7, "d9"))
+    assert how(runner.refresh().layers)["few"] != "full"
+    assert shop.rows("few") == [(1, 1), (1, 2), (2, 1), (None, 1)]
+
+
 def test_types_of_columns_that_are_read(shop: Shop) -> None:
     """The same text means something else then, also of rows that nobody has touched since."""
     columns = {"id": "bigint", "price": "decimal(10,2)"}
