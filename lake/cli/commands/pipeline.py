@@ -287,7 +287,7 @@ def apply(
         from lake.layers.applying.beside import apply_beside
         from lake.layers.applying.planning import asked_in, plan_of, reverted_in
         from lake.layers.runner.results import LayersFailed
-        from lake.layers.undo.revert import settle
+        from lake.layers.undo.revert import settling
 
         restating.do(runner, tables)
         found = plan_of(runner)
@@ -304,14 +304,14 @@ def apply(
         runner.progress = _progress(began)
         reverted = reverted_in(found)
         try:
-            if beside:
-                result = apply_beside(runner, found)
-            else:
-                result = runner.refresh(asked_in(found), reverted=reverted)
+            with settling(runner, reverted):
+                if beside:
+                    result = apply_beside(runner, found)
+                else:
+                    result = runner.refresh(asked_in(found), reverted=reverted)
         except LayersFailed as error:  # all else is done
             _print_result(error.result, time.monotonic() - began, as_json=as_json)
             raise
-        settle(runner, reverted)
         _print_result(result, time.monotonic() - began, as_json=as_json)
 
 

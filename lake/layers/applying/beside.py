@@ -14,6 +14,7 @@ from lake.layers.applying.planning import Computes, LayerPlan, asked_in, reverte
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.runner.claims import announced, claimed
+from lake.layers.runner.definitions import Definitions, definition_of
 from lake.layers.runner.layer_tables import PROJECT, if_there
 from lake.layers.runner.records import latest_refresh
 from lake.layers.runner.results import LayersFailed, RefreshFailed, RefreshResult
@@ -66,6 +67,10 @@ class _Beside:
                 )
             if node.restates:
                 raise CannotComputeBeside("--from computes a part of the rows, and does so in one refresh")
+            if f"{name}{SUFFIX}" in (*runner.graph.sources, *(each.name for each in runner.graph.nodes)):
+                raise CannotComputeBeside(
+                    f"{name}{SUFFIX} is a table of the project itself: apply this without --beside"
+                )
 
     def apply(self, plan: Sequence[LayerPlan]) -> RefreshResult:
         runner, project = self._runner, self._runner.graph.project
@@ -74,47 +79,60 @@ class _Beside:
         with claimed([*claims.values()], project.name, runner.heartbeat_seconds):
             runner.claims = frozenset(claims)
             try:
-                nodes = self._nodes()
-                self._compute(runner.redirected(Graph(project, nodes), self._table), nodes)
+                graph = self._graph()
+                self._compute(runner.redirected(graph, self._table), graph)
                 runner.pause("beside")
                 runner.progress("cutting over")
                 beside = {name: self._table(name) for name in self._names}
-                own = [lake for name in beside if (lake := _found(runner.table(name))) is not None]
+                # By now another table may have a layer's name.
+                own = [lake for name in beside if (lake := _found(runner.find(name))) is not None]
                 with announced(own, project.name, runner.heartbeat_seconds):
                     result = runner.refresh(asked_in(plan), reverted=reverted_in(plan), beside=beside)
             finally:
                 runner.claims = frozenset()
         runner.pause("cut over")
+        for lake in beside.values():
+            _drop(lake)
         return result
 
     def _table(self, name: str) -> LakeTable:
         """The table beside a layer's own, or any other table."""
         return self._runner.find(f"{name}{SUFFIX}" if name in self._names else name)
 
-    def _nodes(self) -> tuple[Node, ...]:
-        """The layers as they are computed beside. What is there of other tables and definitions is dropped."""
+    def _graph(self) -> Graph:
+        """The layers, those among them that are computed beside. What is there of other tables and definitions is
+        dropped.
+
+        All other layers are there as well: what a query means depends on what is known of the layers that it reads,
+        their hidden columns and keys, and of a table from outside that isn't known.
+        """
         engine = self._runner.engine()
         try:
-            found = [each for each in self._runner.understood_by(engine) if each.name in self._names]
+            found = self._runner.understood_by(engine)
+            definitions = Definitions(engine)
+            nodes = tuple(self._node(each, definitions) if each.name in self._names else _fixed(each) for each in found)
         finally:
             engine.close()
-        return tuple(self._node(each) for each in found)
+        return Graph(self._runner.graph.project, nodes)
 
-    def _node(self, made: Compiled) -> Node:
+    def _node(self, made: Compiled, definitions: Definitions) -> Node:
         own = _found(self._runner.table(made.name))
-        mark = f"{'new' if own is None else own.id} {made.defined.digest}"
+        of = "new" if own is None else f"{own.id}"
+        mark = f"{of} {made.defined.digest}"
         lake = _found(self._table(made.name))
         if lake is not None and (kept := _mark(lake, self._runner)) != mark:
             if kept is None:
                 raise CannotComputeBeside(f"there is a table {lake.name}, which isn't beside a layer of this project")
-            _drop(lake)
+            if kept.partition(" ")[0] != of or not _goes_by(lake, made, definitions):
+                _drop(lake)
         # Sinks get the rows of the layer's own table.
         return dataclasses.replace(
             made.node, properties={**made.node.properties, _MARK: mark}, sink=None, is_fixed=True
         )
 
-    def _compute(self, runner: Runner, nodes: Sequence[Node]) -> None:
+    def _compute(self, runner: Runner, graph: Graph) -> None:
         """Computes the tables beside the layers, and brings them up to date."""
+        nodes = [each for each in graph.nodes if each.name in self._names]
         runner.progress, runner.pause = self._runner.progress, self._runner.pause
         try:
             for number, node in enumerate(nodes, 1):
@@ -123,12 +141,28 @@ class _Beside:
             took = math.inf
             for _ in range(_MOST_ROUNDS):
                 before, began = took, time.monotonic()
-                runner.refresh()
+                runner.refresh(only=self._names)
                 took = time.monotonic() - began
                 if took <= _SHORT_SECONDS or took > _SHORTER * before:
                     break
         except LayersFailed as error:
             raise RefreshFailed(f"{error}. Nothing is cut over") from error
+
+
+def _fixed(made: Compiled) -> Node:
+    """A layer as it is understood, whatever becomes of its table meanwhile."""
+    return dataclasses.replace(made.node, is_fixed=True)
+
+
+def _goes_by(lake: LakeTable, made: Compiled, definitions: Definitions) -> bool:
+    """Whether the rows of a table beside a layer are what its definition says, though its digest is another one: for
+    instance, since a source has got a column."""
+    latest = latest_refresh(lake)
+    before = None if latest is None else definition_of(lake, latest[1])
+    if latest is None or before is None or definitions.changes(made, lake, latest[1]):
+        return False
+    properties = {name: value for name, value in before.properties.items() if name != _MARK}
+    return (properties, [*before.partitions]) == (dict(made.defined.properties), [*made.defined.partitions])
 
 
 def _found(lake: LakeTable) -> LakeTable | None:

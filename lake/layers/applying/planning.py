@@ -210,7 +210,8 @@ class _Planning:
     def _changes(self, made: Compiled, lake: LakeTable, fit: Fit | None) -> tuple[list[Change | Other], Defined | None]:
         latest = None if fit is Fit.MISSING else latest_refresh(lake)
         # What is restated was looked at before: the part that stays must still be what the table has.
-        self._runner.applied.note(made.name, latest, is_other=bool(made.node.restates))
+        is_other = bool(made.node.restates)
+        self._runner.applied.note(made.name, lake, latest, other_than=self._definitions if is_other else None)
         if latest is None:
             return [Other.NEW], None
         record = latest[1]

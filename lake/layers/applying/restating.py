@@ -8,12 +8,12 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from lake.layers.compiler.compiling import Compiled
-from lake.layers.compiler.defined import Change, Defined, settings_of
+from lake.layers.compiler.defined import Change, Defined, have_other_keys, have_other_types, settings_of
 from lake.layers.compiler.graph import Node
 from lake.layers.compiler.restating import divided
 from lake.layers.compiler.texts.restated import Part, Restated, can_be_restated_by
 from lake.layers.errors import BadDefinition, BadQuery
-from lake.layers.runner.definitions import Definitions, defining_refresh, definition_of
+from lake.layers.runner.definitions import Definitions, defining_refresh, definition_of, left_behind
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import if_there
 from lake.layers.runner.records import Record, latest_refresh
@@ -123,7 +123,7 @@ class _Restating:
             raise CannotRestate(f"{name} has flows: only a table of one query can be restated from a date on")
         lake = self._runner.table(name)
         latest = if_there(lake, latest_refresh)
-        self._runner.applied.note(name, latest, is_other=False)  # the plan notices what others apply since
+        self._runner.applied.note(name, lake, latest, other_than=None)  # the plan notices what others apply since
         if latest is None:
             raise CannotRestate(f"{name} was never refreshed: all of it is new")
         record = latest[1]
@@ -137,6 +137,12 @@ class _Restating:
             "names without a database mean those of another one": before.database != project.database,
             "the project's settings for Spark have changed, too": dict(before.settings)
             != settings_of(project.configuration),
+            "columns of the tables that it reads have other types, which the earlier rows depend on, too": (
+                have_other_types(before, now.defined)
+            ),
+            "tables that it reads are known by other columns, of which its hidden keys are made": (
+                have_other_keys(before, now.defined)
+            ),
             "its expectations have changed, too, and they are for all rows": [dict(each) for each in before.conditions]
             != [dict(each) for each in now.defined.conditions],
             f"it has other columns ({', '.join(before.columns)}), or in another order or with other types": [
@@ -157,8 +163,7 @@ class _Restating:
                 digests.add(defined.digest)
         return before, frozenset(digests)
 
-    @staticmethod
-    def _node_before(node: Node, before: Defined) -> Node:
+    def _node_before(self, node: Node, before: Defined) -> Node:
         """The layer as its table has it."""
         try:
             if before.parts is not None:
@@ -170,6 +175,11 @@ class _Restating:
             raise CannotRestate(
                 f"{node.name}: what it was before isn't understood any more: {error}. {_WHOLE}"
             ) from None
+        if (left := left_behind(found.reads - node.reads, self._runner.given, self._runner.table)) is not None:
+            raise CannotRestate(
+                f"{node.name}: what it was before reads {left}, which the project doesn't make any more, so that nobody"
+                f" refreshes it: define it again, or {_WHOLE}"
+            )
         return dataclasses.replace(found, is_fixed=True)
 
     def _node(self, node: Node, before: Defined, digests: frozenset[str]) -> Node:

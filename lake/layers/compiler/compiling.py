@@ -188,6 +188,7 @@ def _compiled(
         {name: node.properties[name] for name in sorted(node.properties)},
         node.is_quarantine,
         None if node.restated is None else node.restated.as_json(),
+        {name: table.key and [*table.key] for name, table in tables.items()} if row_keys is RowKeys.FOUND else None,
     )
     return Compiled(node, layer, columns, kind, reasons, checks, digest, defined, row_keys)
 

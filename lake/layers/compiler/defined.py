@@ -8,6 +8,7 @@ import dataclasses
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,6 +37,9 @@ _TUNING = (
 _OF_SESSION = frozenset({"handle", "plan", "sql", "text", "reason"})
 """What of an analyser's tree belongs to the session that has read it, or is for people."""
 
+_COLUMN = re.compile(r"(`(?:[^`]|``)*`) (.+?)(?:, (?=`)|$)")
+"""A column of a table in a request, and its type."""
+
 _WITHOUT_ORDER = frozenset({"columns", "equal", "non_null"})
 """What a tree says of an expression in lists whose order means nothing."""
 
@@ -49,6 +53,7 @@ class Change(StrEnum):
     KEY = "key"  # or what hidden keys are made of
     EXPECTATIONS = "expectations"
     SETTINGS = "settings"  # Spark's, of the project
+    TYPES = "types"  # of columns that tables have which it reads
 
 
 class Analyser(Protocol):
@@ -74,7 +79,9 @@ class Defined:
     they read, with `columns` and `hidden` ones as a request has them. `conditions`: of expectations, each with `name`,
     `condition` and `violation`. `columns`: the table's, with their types. `key`: of the table; `row_keys` and `form`:
     of what its hidden keys are made, and how. `settings`: the project's for Spark that rows may depend on. `restated`:
-    the parts that the `queries` were made of, as of `Restated`; None for a table without such.
+    the parts that the `queries` were made of, as of `Restated`; None for a table without such. `known`: by table that
+    they read, what its rows are known by, None for nothing; None as a whole for a table without hidden keys that are
+    made of that.
     """
 
     queries: Sequence[str]
@@ -91,10 +98,11 @@ class Defined:
     properties: Mapping[str, str]
     is_quarantine: bool = False
     restated: Mapping[str, Any] | None = None
+    known: Mapping[str, Sequence[str] | None] | None = None
 
     def as_json(self) -> dict[str, Any]:
         found = dataclasses.asdict(self)
-        return found if self.restated is not None else {name: found[name] for name in found if name != "restated"}
+        return {name: value for name, value in found.items() if value is not None or name not in ("restated", "known")}
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> "Defined | None":
@@ -153,7 +161,8 @@ def changes_between(before: Defined, now: Defined, comparer: Comparer) -> list[C
     found = []
     if [*before.columns.items()] != [*now.columns.items()]:
         found.append(Change.COLUMNS)
-    if (tuple(before.key), before.row_keys, before.form) != (tuple(now.key), now.row_keys, now.form):
+    keys = [(tuple(each.key), each.row_keys, each.form) for each in (before, now)]
+    if keys[0] != keys[1] or have_other_keys(before, now):
         found.append(Change.KEY)
     if _outcomes(before) != _outcomes(now):
         found.append(Change.EXPECTATIONS)
@@ -163,7 +172,32 @@ def changes_between(before: Defined, now: Defined, comparer: Comparer) -> list[C
     is_text_same = texts is not None and texts == now.normal()
     if not (is_text_same and _conditions(before) == _conditions(now)) and not _are_same(before, now, comparer):
         found.append(Change.EXPECTATIONS if is_text_same else Change.QUERY)
+    if have_other_types(before, now):
+        found.append(Change.TYPES)
     return [*dict.fromkeys(found)]
+
+
+def have_other_types(before: Defined, now: Defined) -> bool:
+    """Whether a column of a table that both read has another type now: the same text may mean something else then, as
+    `amount > '9'` and `CAST(amount AS STRING)` do. Columns that came or went don't count."""
+    types = [{name: _types_of(each) for name, each in one.tables.items()} for one in (before, now)]
+    return any(
+        types[1].get(table, {}).get(column, kind) != kind
+        for table, columns in types[0].items()
+        for column, kind in columns.items()
+    )
+
+
+def have_other_keys(before: Defined, now: Defined) -> bool:
+    """Whether hidden keys are made of other columns now, since a table that both read is known by others, as a layer is
+    that groups by another column. An increment would look for its rows by texts that no stored row has."""
+    known = now.known or {}
+    return any(table in known and (key or []) != (known[table] or []) for table, key in (before.known or {}).items())
+
+
+def _types_of(table: Mapping[str, Any]) -> dict[str, str]:
+    """The columns of a table with their types, as a request has them."""
+    return dict(_COLUMN.findall(table["columns"]))
 
 
 def _outcomes(defined: Defined) -> list[tuple[str, ...]]:

@@ -22,6 +22,7 @@ from thrift.Thrift import TApplicationException, TException
 
 from lake.client.lake_types import Instant
 from lake.layers.errors import RefreshLost
+from lake.layers.runner.definitions import Definitions
 from lake.layers.runner.records import Record
 from lake.protocol.errors import UserError
 from lake.protocol.hive import (
@@ -60,28 +61,36 @@ class Applied:
     """By which refreshes, and definitions, layers stood when a runner last looked."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, str]] = {}
+        self._seen: dict[str, tuple[int | None, Record | None]] = {}
 
-    def note(self, layer: str, latest: tuple[Instant, Record] | None, *, is_other: bool) -> None:
-        """Notes a layer's latest refresh, None if there is none. `is_other`: it went by another definition than the
-        runner's.
+    def note(
+        self,
+        layer: str,
+        lake: LakeTable,
+        latest: tuple[Instant, Record] | None,
+        *,
+        other_than: Definitions | None,
+    ) -> None:
+        """Notes the latest refresh of a layer's table, None if there is none. `other_than`: what compares definitions,
+        if it went by another one than the runner's; else None.
 
-        Raises DefinedElsewhere if that is a later refresh than the one that was noted, which has changed the
-        definition.
+        Raises DefinedElsewhere if that is a later refresh than the one that was noted, or one of a table that was made
+        since, and it has changed the definition.
         """
         if latest is None:
-            self._seen[layer] = 0, ""
+            self._seen[layer] = None, None  # there may be no table
             return
         instant, record = latest
         if record.kept is None:
             return
-        number, digest = self._seen.get(layer, (record.number, record.kept.digest))
-        if is_other and record.number > number and record.kept.digest != digest:
+        table, before = self._seen.get(layer, (lake.id, record))
+        is_later = before is None or lake.id != table or record.number > before.number
+        if other_than is not None and is_later and not (before and other_than.are_same(lake, before, record)):
             raise DefinedElsewhere(
                 f"somebody else has applied another definition of {layer} meanwhile, by the refresh"
                 f" {instant.timestamp}{_at(instant.changed_at)}. Bring this project up to date with it, and plan again"
             )
-        self._seen[layer] = record.number, record.kept.digest
+        self._seen[layer] = lake.id, record
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Whether layers are still defined as when they were refreshed the last time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from lake.client.lake_types import Instant
 from lake.layers.compiler.compiling import Compiled
@@ -8,7 +8,7 @@ from lake.layers.compiler.defined import Change, Comparer, Defined, changes_betw
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.texts.restated import Restated
 from lake.layers.errors import BadDefinition, BadQuery
-from lake.layers.runner.layer_tables import PROJECT
+from lake.layers.runner.layer_tables import PROJECT, if_there
 from lake.layers.runner.records import Record, last_refresh_ever, latest_refresh
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
@@ -34,6 +34,14 @@ class Definitions:
         if key not in self._found:
             self._found[key] = self._compared(made, lake, record)
         return self._found[key]
+
+    def are_same(self, lake: LakeTable, before: Record, now: Record) -> bool:
+        """Whether two refreshes of a layer went by definitions that have the same rows, for instance since a source has
+        got a column that they don't read. False where that can't be said."""
+        if before.kept is not None and now.kept is not None and before.kept.digest == now.kept.digest:
+            return True
+        one, other = (definition_of(lake, each) for each in (before, now))
+        return one is not None and other is not None and not changes_between(one, other, self._comparer)
 
     def _compared(self, made: Compiled, lake: LakeTable, record: Record) -> Sequence[Change]:
         kept = record.kept
@@ -85,7 +93,14 @@ def in_force(graph: Graph, table: Callable[[str], LakeTable]) -> Graph:
             if parts is not None and node.query is None:
                 raise BadDefinition(node.place, f"{node.name} had queries for earlier rows, and has flows now. {whole}")
             if parts is not None and node.query is not None:
-                nodes[node.name] = node.of_parts(parts.with_latest(node.query), graph.project.database)
+                made = node.of_parts(parts.with_latest(node.query), graph.project.database)
+                if (left := left_behind(made.reads - node.reads, graph, table)) is not None:
+                    raise BadDefinition(
+                        node.place,
+                        f"{node.name} had another query for earlier rows, which reads {left}. The project doesn't make"
+                        f" that table any more, so nobody refreshes it: define it again, or {whole}",
+                    )
+                nodes[node.name] = made
         except (BadQuery, LookupError) as error:
             reason = "known" if isinstance(error, LookupError) else f"understood: {error}"
             raise BadDefinition(
@@ -97,6 +112,17 @@ def in_force(graph: Graph, table: Callable[[str], LakeTable]) -> Graph:
         raise BadDefinition(error.place, f"{error.reason}{next(iter(nodes.values())).hint}") from None
 
 
+def left_behind(names: Collection[str], graph: Graph, table: Callable[[str], LakeTable]) -> str | None:
+    """The first of some tables that a project has made, and makes no more; None if there is none. What earlier queries
+    read of it would stay as it was, while nobody sees that in the project's files."""
+    own = {each.name for each in graph.nodes}
+    for name in sorted({*names} - own):
+        schema = if_there(table(name), LakeTable.schema)
+        if schema is not None and schema.properties.get(PROJECT) == graph.project.name:
+            return name
+    return None
+
+
 def check_restated(made: Compiled, lake: LakeTable, definitions: Definitions) -> None:
     """Raises BadDefinition if a layer's table consists of parts, and the project defines it otherwise than these: no
     refresh computes earlier rows by another query unless somebody says so."""
@@ -104,7 +130,7 @@ def check_restated(made: Compiled, lake: LakeTable, definitions: Definitions) ->
         return
     latest = defining_refresh(lake)
     changes = () if latest is None else definitions.changes(made, lake, latest[1])
-    if {*changes} - {Change.KEY, Change.COLUMNS}:
+    if {*changes} - {Change.KEY, Change.COLUMNS, Change.TYPES}:
         parts = made.node.restated
         raise BadDefinition(
             made.node.place,

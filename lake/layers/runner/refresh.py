@@ -240,7 +240,7 @@ class Refresh:
             if is_rewritten or made.kind == "full" or self._why_full(made, state, before) is not None:
                 continue
             outside = {name: self._sources.change(name, position or 0) for name, position in before.items()}
-            outside = {name: each for name, each in outside.items() if name in self._runner.graph.sources}
+            outside = {name: each for name, each in outside.items() if name not in self._own}
             written = {name: told for name, each in outside.items() if (told := self._sources.written(each))}
             if not written:
                 continue
@@ -274,7 +274,9 @@ class Refresh:
 
     def _layer(self, made: Compiled) -> LayerResult:
         state, is_beside = self._base(made), made.name in self._beside
-        self._check_nothing_newer(made, self._state(made))
+        self._check_nothing_newer(made, self._state(made), self._written)
+        if is_beside:
+            self._check_nothing_newer(made, state, self._positions)
         if made.name in self._rewritten and not is_beside:
             return self._rewrite(made, state)
         stored = self._sources.rows_at(made.name, self._positions[made.name])
@@ -469,9 +471,9 @@ class Refresh:
             self._sources.bind_names({rows})
             self._held[made.name] = held_partitions(self._engine, made, deltas, rows, among)
 
-    def _check_nothing_newer(self, made: Compiled, state: LayerState) -> None:
-        """Raises RefreshLost if a layer was refreshed after the moment that is read."""
-        if state.instant is not None and (state.instant.position or 0) > self._written[made.name]:
+    def _check_nothing_newer(self, made: Compiled, state: LayerState, read: Mapping[str, int]) -> None:
+        """Raises RefreshLost if a layer's table was refreshed after the position that is read of it."""
+        if state.instant is not None and (state.instant.position or 0) > read[made.name]:
             raise RefreshLost(f"another runner has refreshed {made.name} meanwhile")
 
     def _positions_read(self, made: Compiled, state: LayerState) -> dict[str, int | None]:

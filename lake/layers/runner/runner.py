@@ -155,7 +155,7 @@ class Runner:
             lake = self.table(each.name)
             latest = if_there(lake, latest_refresh)
             is_other = latest is not None and bool(definitions.changes(each, lake, latest[1]))
-            self.applied.note(each.name, latest, is_other=is_other)
+            self.applied.note(each.name, lake, latest, other_than=definitions if is_other else None)
             if is_other and each.name not in self.claims:
                 found.append(lake)
         return found

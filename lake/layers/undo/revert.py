@@ -8,6 +8,7 @@ whole. The tables keep that they were reverted, so that no refresh takes the fil
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,16 @@ from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.texts.written import Written
 from lake.layers.definitions.model import REFRESH_POLICY, Expectation, RefreshPolicy, Violation
 from lake.layers.errors import BadQuery
-from lake.layers.runner.definitions import definition_of, forget_reverted, in_force, keep_reverted, reverted_at
+from lake.layers.runner.claims import claimed
+from lake.layers.runner.definitions import (
+    Definitions,
+    definition_of,
+    forget_reverted,
+    in_force,
+    keep_reverted,
+    left_behind,
+    reverted_at,
+)
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.records import latest_refresh, record_before, standing_refreshes
 from lake.layers.runner.results import RefreshResult
@@ -101,6 +111,12 @@ def plan_revert(runner: Runner, layers: Collection[str] = ()) -> Revert:
     try:
         chosen = _chosen(runner, own, wanted, engine)
         nodes = {each.layer: _node_before(own[each.layer], each.before, runner.given) for each in chosen}
+        for name, node in nodes.items():
+            if (left := left_behind(node.reads, runner.given, runner.table)) is not None:
+                raise CannotRevert(
+                    f"{name} read {left} before, which the project doesn't make any more, so that nobody refreshes it:"
+                    " define that table again in the project's files, and revert then"
+                )
         graph = runner.given.with_nodes(nodes)
         changed = [each for each in chosen if each.since is not None]
         restored, why_whole = _restored(runner, graph, changed, engine)
@@ -114,16 +130,26 @@ def apply_revert(runner: Runner, revert: Revert, now: datetime | None = None) ->
     """Reverts layers, and refreshes the project by their definitions of before. The runner keeps to these.
 
     Killed at any point, it has changed nothing, or no refresh takes the definitions that went unasked; repeated, it
-    goes on. Raises CannotRevert, and what `Runner.refresh` raises.
+    goes on. Raises CannotRevert, DefinedElsewhere for a layer to which somebody applies another definition, and what
+    `Runner.refresh` raises.
     """
     if refused := [each.refused for each in revert.plans if each.refused is not None]:
         raise CannotRevert(refused[0])
     time = f"{now or datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    changed = [each for each in revert.layers if each.since is not None]
-    for each in changed:  # the plan was shown, and asked for
-        runner.applied.note(each.layer, latest_refresh(runner.table(each.layer)), is_other=True)
-    for each in changed:
-        keep_reverted(runner.table(each.layer), time, each.goes)
+    claims = {each.layer: runner.table(each.layer) for each in revert.layers if each.since is not None}
+    # Before anything is written: who is refused has changed nothing.
+    with claimed([*claims.values()], runner.graph.project.name, runner.heartbeat_seconds):
+        runner.claims = frozenset(claims)
+        try:
+            return _reverted(runner, revert, time, claims)
+        finally:
+            runner.claims = frozenset()
+
+
+def _reverted(runner: Runner, revert: Revert, time: str, changed: Mapping[str, LakeTable]) -> RefreshResult:
+    """Reverts layers at a time, of which those that have `changed` are claimed."""
+    for name, goes in _going(runner, changed).items():
+        keep_reverted(changed[name], time, goes)
     runner.pause("marked")
     if revert.restored:
         actions = [rolling_back(runner.table(each.layer), each.instants) for each in revert.restored]
@@ -137,10 +163,38 @@ def apply_revert(runner: Runner, revert: Revert, now: datetime | None = None) ->
     return runner.refresh(asked, reverted=[each.layer for each in revert.layers])
 
 
-def settle(runner: Runner, layers: Collection[str]) -> None:
-    """Forgets that layers were reverted, since another definition of them has been applied."""
-    for name in layers:
-        forget_reverted(runner.table(name))
+def _going(runner: Runner, changed: Mapping[str, LakeTable]) -> Mapping[str, str]:
+    """By layer, the digest of the definition by which it stands. Raises DefinedElsewhere if that is another one than
+    the plan has shown."""
+    engine, found = runner.engine(), {}
+    try:
+        for name, lake in changed.items():
+            runner.applied.note(name, lake, latest_refresh(lake), other_than=Definitions(engine))
+            if (digest := _digest(lake)) is not None:
+                found[name] = digest
+    finally:
+        engine.close()
+    return found
+
+
+@contextmanager
+def settling(runner: Runner, layers: Collection[str]) -> Iterator[None]:
+    """Forgets that layers were reverted to which the block applies another definition: also if it fails for others, or
+    for a sink, once that is done."""
+    before = {name: _digest(runner.find(name)) for name in layers}
+    try:
+        yield
+    finally:
+        for name, digest in before.items():
+            lake = runner.find(name)
+            if _digest(lake) != digest:
+                forget_reverted(lake)
+
+
+def _digest(lake: LakeTable) -> str | None:
+    """That of the definition by which a layer's table stands."""
+    latest = latest_refresh(lake)
+    return None if latest is None or latest[1].kept is None else latest[1].kept.digest
 
 
 def write_back(graph: Graph, revert: Revert) -> Mapping[str, str | None]:

@@ -1,6 +1,7 @@
 """Two who apply changed definitions at once, or one while another refreshes: the second is refused, and nobody undoes
 what the other has applied."""
 
+import operator
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,7 +12,15 @@ from lake.layers.applying.planning import plan_of
 from lake.layers.runner import claims
 from lake.layers.runner.claims import DefinedElsewhere
 from lake.layers.runner.runner import Runner
-from lake.protocol.hive import LockComponent, LockLevel, LockRequest, LockState, LockType, ShowLocksRequest
+from lake.protocol.hive import (
+    LockComponent,
+    LockLevel,
+    LockRequest,
+    LockState,
+    LockType,
+    ShowLocksRequest,
+    UnlockRequest,
+)
 from tests.lake.layers.shop import Shop, how
 from tests.lake.layers.test_changed_definitions import CHAIN, MEANINGS, OTHER, SAME, TEXT, Order, filled, refreshed
 from tests.support.long_runs import share_of
@@ -42,6 +51,14 @@ def positions(shop: Shop) -> dict[str, int]:
 def locks(shop: Shop) -> list[object]:
     request = ShowLocksRequest(dbname=shop.database)
     return list(shop.client.call(lambda thrift: thrift.show_locks(request)).locks or [])
+
+
+def forget_claims(shop: Shop) -> None:
+    """Does what the server does a while after somebody who has claimed a table was killed."""
+    request = ShowLocksRequest(dbname=shop.database)
+    for lock in shop.client.call(lambda thrift: thrift.show_locks(request)).locks or []:
+        release = UnlockRequest(lock.lockid)
+        shop.client.call(operator.methodcaller("unlock", release))
 
 
 def test_the_second_of_two_is_refused_and_the_first_named(shop: Shop) -> None:
@@ -118,6 +135,31 @@ def test_a_runner_does_not_undo_what_another_has_applied(shop: Shop) -> None:
     last = next(iter(big.instants(states=["completed"], latest_first=True)))
     big.roll_back(last)
     assert how(old.refresh().layers) == {"big": "unchanged"}, "it isn't there any more"
+
+
+def test_what_was_applied_to_a_table_that_was_made_again_is_not_undone(shop: Shop) -> None:
+    """Its refreshes are counted anew: its number says nothing of another table's."""
+    filled(shop)
+    old = shop.runner(TEXT)
+    old.refresh()
+    shop.order((5, 2, 100, "d1"))
+    old.refresh()
+    shop.client.call(lambda thrift: thrift.drop_table(shop.database, "big", True))
+    refreshed(shop, OTHER[0])
+    before = shop.rows("big")
+    with pytest.raises(DefinedElsewhere):
+        old.refresh()
+    assert shop.rows("big") == before
+
+
+def test_what_means_the_same_is_not_taken_for_another_definition(shop: Shop) -> None:
+    filled(shop)
+    shop.runner(NOW).refresh()
+    runner = shop.runner(OTHERS)
+    plan_of(runner)
+    shop.order((7, 1, 20, "d3"))
+    shop.runner(NOW.replace("SELECT id", "SELECT /* key */ id")).refresh()
+    assert how(runner.refresh().layers)["big"] == "full"
 
 
 def test_a_first_refresh_is_not_undone_either(shop: Shop) -> None:

@@ -6,19 +6,24 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 from lake.layers.applying.beside import SUFFIX, CannotComputeBeside, apply_beside
 from lake.layers.applying.planning import plan_of
+from lake.layers.runner import claims, refresh
 from lake.layers.runner.claims import DefinedElsewhere, announced
-from lake.layers.runner.records import state_of
+from lake.layers.runner.records import LayerState, Record, state_of
 from lake.layers.runner.results import RefreshFailed, RefreshResult
 from lake.layers.runner.runner import Runner
 from lake.layers.undo.revert import apply_revert, plan_revert
+from lake.protocol.hive import LockType
 from lake.tables.keyed.changes import CHANGE_TYPE
+from lake.tables.lake import LakeTable
 from tests.lake.client.test_readiness import commit
-from tests.lake.layers.shop import Shop, how, rows_of
+from tests.lake.layers.duck_lake import DuckEngine
+from tests.lake.layers.shop import ORDERS, Shop, how, rows_of
 from tests.lake.layers.test_applied_definitions import at
 from tests.lake.layers.test_changed_definitions import ABOVE, CHAIN, MEANINGS, Order, filled
 from tests.lake.layers.test_readiness import EVENTS, ready, source
@@ -132,6 +137,93 @@ def test_what_is_kept_is_not_computed_again(shop: Shop) -> None:
     assert shop.rows("big") == [], "by another definition, what was kept is of no use"
 
 
+def test_tables_that_read_layers_which_stay_keep_their_hidden_keys(shop: Shop) -> None:
+    """What they are made of is what those are known by: groups whose columns may be NULL."""
+    shop.know((1, "Oslo"), (2, "Rome"), (3, "Rome"), (4, None))
+    text = (
+        "CREATE MATERIALIZED VIEW towns AS SELECT city, count(*) AS n FROM customers GROUP BY city;\n"
+        "CREATE MATERIALIZED VIEW few AS SELECT city, n FROM towns WHERE n < {}"
+    )
+    shop.runner(text.format(5)).refresh()
+    few = shop.client.table(f"{shop.database}.few")
+    position, before = few.position().position, few.scan().to_arrow().to_pylist()
+    result = applied(shop.runner(text.format(2)))
+    assert how(result.layers) == {"towns": "unchanged", "few": "beside"}
+    changes = [(each["city"], each[CHANGE_TYPE]) for each in few.changes(position).to_arrow().to_pylist()]
+    assert changes == [("Rome", "delete")], "nothing else is written"
+    shop.know((5, "Oslo"), (6, "Lima"))
+    assert how(shop.runner(text.format(2)).refresh().layers)["few"] != "full"
+    assert shop.rows("few") == [("Lima", 1), (None, 1)]
+    keys = {each["city"]: each["_row_key"] for each in (*before, *few.scan().to_arrow().to_pylist())}
+    assert [each["_row_key"] for each in before] == [keys[each["city"]] for each in before]
+
+
+def test_sources_that_get_columns_meanwhile(shop: Shop) -> None:
+    """The layers are refreshed meanwhile by definitions that say the same of other sources."""
+    filled(shop)
+    live = shop.runner(CHAIN.format(5))
+    live.refresh()
+    runner = shop.runner(CHAIN.format(8))
+
+    def others() -> None:
+        engine = DuckEngine(shop.client)
+        engine.add_columns(shop.orders, {"note": "string"})
+        engine.close()
+        orders = shop.client.table(shop.orders.name)
+        orders.upsert(rows_of([(7, 1, 20, "d3", "late")], {**ORDERS, "note": "string"}))
+        assert how(live.refresh().layers)["big"] == "incremental"
+        raise KeyboardInterrupt
+
+    runner.pause = at("beside", others)
+    with pytest.raises(KeyboardInterrupt):
+        applied(runner)
+    beside = shop.client.table(f"{shop.database}.big{SUFFIX}")
+    first = state_of(beside).instant
+    again = shop.runner(CHAIN.format(8))
+    again.pause = at("beside", lambda: seen.append((beside.position().position, state_of(beside).record)))
+    seen: list[tuple[int, Record | None]] = []
+    applied(again)
+    [(position, record)] = seen
+    assert position > 1, "what was computed is kept"
+    assert record is not None
+    assert record.how == "incremental"
+    assert first is not None
+    assert shop.rows("big") == [(3, "d2", 9), (4, "d2", 9), (7, "d3", 20)]
+    assert not [each for each in tables(shop) if each.endswith(SUFFIX)]
+
+
+def test_a_table_beside_that_somebody_else_refreshes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may not lock tables doesn't hear of others who compute the same."""
+    filled(shop)
+    monkeypatch.setattr(claims, "LockType", SimpleNamespace(EXCL_WRITE=99, SHARED_READ=LockType.SHARED_READ))
+    shop.runner(CHAIN.format(5)).refresh()
+    text = CHAIN.format(8)
+    runner, other = shop.runner(text), shop.runner(text)
+    look, looked = refresh.state_of, []
+
+    def end() -> None:
+        raise KeyboardInterrupt
+
+    def state(lake: LakeTable) -> LayerState:
+        if "cut" in looked and lake.name.endswith(SUFFIX):
+            looked.clear()
+            other.pause = at("beside", end)
+            with pytest.raises(KeyboardInterrupt):
+                applied(other)
+        return look(lake)
+
+    def before_the_cut_over() -> None:
+        shop.order((7, 1, 20, "d3"))
+        looked.append("cut")
+
+    monkeypatch.setattr(refresh, "state_of", state)
+    runner.pause = at("beside", before_the_cut_over)
+    applied(runner)
+    assert looked == []
+    assert shop.rows("big") == [(3, "d2", 9), (4, "d2", 9), (7, "d3", 20)]
+    assert how(shop.runner(text).refresh().layers) == dict.fromkeys(LAYERS, "unchanged")
+
+
 def test_new_tables(shop: Shop) -> None:
     filled(shop)
     text = CHAIN.format(5)
@@ -227,6 +319,9 @@ def test_what_is_refused(shop: Shop) -> None:
     with pytest.raises(CannotComputeBeside, match="isn't beside a layer of this project"):
         applied(shop.runner(CHAIN.format(8)))
     assert shop.rows("big") == [(2, "d1", 7), (3, "d2", 9), (4, "d2", 9)]
+    own = f";\nCREATE MATERIALIZED VIEW sums{SUFFIX} AS SELECT city, count(*) AS n FROM customers GROUP BY city"
+    with pytest.raises(CannotComputeBeside, match=f"sums{SUFFIX} is a table of the project itself"):
+        applied(shop.runner(CHAIN.format(8) + own))
 
 
 def test_a_second_one_is_refused(shop: Shop) -> None:

@@ -3,7 +3,9 @@
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 from lake.cli.pipeline_changes import print_differences, print_plan
@@ -111,6 +113,42 @@ def test_settings_that_rows_depend_on(shop: Shop) -> None:
     assert refresh({"spark.sql.session.timeZone": "Asia/Tokyo"}).how == "unchanged"
 
 
+def test_hidden_keys_that_are_made_of_a_layers_groups(shop: Shop) -> None:
+    """No definition but that of the groups changes. The rows of what reads them are known by what they are by."""
+    filled(shop)
+    few = ";\nCREATE MATERIALIZED VIEW few AS SELECT cust, n FROM groups WHERE n < 9"
+    text = "CREATE MATERIALIZED VIEW groups AS SELECT {0}, count(*) AS n FROM orders GROUP BY {0}" + few
+    shop.runner(text.format("cust")).refresh()
+    assert shop.rows("few") == [(1, 2), (2, 1), (None, 1)]
+    runner = shop.runner(text.format("amount, cust"))
+    assert [each.changes for each in plan_of(runner)] == [("columns", "query"), ("key",)]
+    assert how(runner.refresh().layers) == {"groups": "full", "few": "full"}
+    assert shop.rows("few") == [(1, 1), (1, 1), (2, 1), (None, 1)]
+    shop.order((5, 1, 7, "d9"))
+    assert how(runner.refresh().layers)["few"] != "full"
+    assert shop.rows("few") == [(1, 1), (1, 2), (2, 1), (None, 1)]
+
+
+def test_types_of_columns_that_are_read(shop: Shop) -> None:
+    """The same text means something else then, also of rows that nobody has touched since."""
+    columns = {"id": "bigint", "price": "decimal(10,2)"}
+    prices = shop.table("prices", columns, {"primary-key": "id"})
+    rows = pa.table({"id": [1], "price": pa.array([Decimal("2.5")], pa.decimal128(10, 2))})
+    prices.upsert(rows)
+    text = "CREATE MATERIALIZED VIEW shown AS SELECT id, CAST(price AS STRING) AS price FROM prices"
+    refreshed(shop, text)
+    assert shop.rows("shown") == [(1, "2.50")]
+    altered = prices.describe()
+    altered.sd.cols[1].type = "decimal(12,4)"
+    shop.client.call(lambda thrift: thrift.alter_table(shop.database, "prices", altered))
+    [plan] = plan_of(shop.runner(text))
+    assert (plan.changes, plan.computes) == (("types",), "all")
+    result = refreshed(shop, text)
+    assert (result.how, result.changed) == ("full", {"updated": 1})
+    assert shop.rows("shown") == [(1, "2.5000")]
+    assert refreshed(shop, text).how == "unchanged"
+
+
 def test_names_in_quarantines(shop: Shop) -> None:
     filled(shop)
     text = (
@@ -215,7 +253,7 @@ def test_a_plan(shop: Shop) -> None:
     assert (sums.changes, sums.computes, sums.reads) == ((), "what follows", ())
     wider = planned(shop, CHAIN.format(5).replace("id, dt, amount FROM", "id, dt, amount * 2.0 AS amount FROM"))
     assert (wider["big"].rewrites, wider["big"].asks, wider["big"].changes) == (True, True, ("columns", "query"))
-    assert (wider["sums"].rewrites, wider["sums"].changes) == (True, ("columns", "rewritten below"))
+    assert (wider["sums"].rewrites, wider["sums"].changes) == (True, ("columns", "types", "rewritten below"))
     keyed = planned(shop, CHAIN.format(5).replace("AS SELECT id", "PARTITIONED BY (dt) AS SELECT id"))["big"]
     assert "big was partitioned by nothing, and is by dt now" in (keyed.refused or "")
     assert how(shop.runner(CHAIN.format(5)).refresh().layers)["big"] == "incremental", "nothing was written"

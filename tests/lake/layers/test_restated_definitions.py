@@ -1,7 +1,6 @@
 """Definitions that are changed from a day on: earlier days keep the rows and the query that they had."""
 
 import json
-import operator
 import random
 import signal
 import subprocess
@@ -26,14 +25,14 @@ from lake.layers.runner.records import state_of
 from lake.layers.runner.results import LayerResult
 from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import apply_restore, plan_restore, rolling_back
-from lake.layers.undo.revert import apply_revert, plan_revert, settle, write_back
-from lake.protocol.hive import ShowLocksRequest, UnlockRequest
+from lake.layers.undo.revert import apply_revert, plan_revert, settling, write_back
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed_writes import committed
 from tests.lake.client.test_readiness import commit
 from tests.lake.layers.duck_lake import DuckEngine
 from tests.lake.layers.duck_sql import duck_text
 from tests.lake.layers.shop import Shop, how, ordered, rows_of
+from tests.lake.layers.test_applied_definitions import forget_claims
 from tests.lake.layers.test_readiness import ready
 from tests.support.long_runs import share_of
 from tests.support.server import MetastoreServer
@@ -188,6 +187,29 @@ def test_a_query_that_changes_from_a_day_on(shop: Shop, family: str) -> None:
     assert json.loads(state.record.metadata())["pipeline"]["restated"], "which releases refuse that don't know it"
 
 
+def test_tables_of_earlier_rows_that_nobody_refreshes_any_more(shop: Shop) -> None:
+    filled(shop)
+    of = "CREATE MATERIALIZED VIEW sales PARTITIONED BY (dt) AS SELECT id, dt, amount FROM {}"
+    paid = ";\nCREATE MATERIALIZED VIEW paid AS SELECT id, dt, amount FROM orders WHERE amount > 5"
+    shop.runner(of.format("paid") + paid).refresh()
+    with pytest.raises(
+        CannotRestate, match=r"sales: what it was before reads \w+\.paid, which the project doesn't make"
+    ):
+        restate(shop.runner(of.format("orders")), "d2")
+    runner = shop.runner(of.format("orders") + paid)
+    restate(runner, "d2")
+    runner.refresh()
+    wanted = [(2, "d1", 7), (3, "d2", 9), (4, "d2", 9), (5, "d3", 3), (6, "d3", 8)]
+    assert sorted((row[0], row[2], row[1]) for row in shop.rows("sales")) == wanted
+    with pytest.raises(BadDefinition, match=r"earlier rows, which reads \w+\.paid.* nobody refreshes it"):
+        shop.runner(of.format("orders")).refresh()
+    whole = shop.runner(of.format("orders"))
+    apply_whole(whole, [f"{shop.database}.sales"])
+    plan_of(whole)
+    whole.refresh()
+    assert len(shop.rows("sales")) == 6
+
+
 def test_what_becomes_of_it_is_shown(
     shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,8 +303,8 @@ def test_the_way_back(shop: Shop) -> None:
 
     runner = from_day(shop, new, "d3")
     reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-    assert result_of(runner.refresh(reverted=reverted).layers).how == "restated"
-    settle(runner, reverted)
+    with settling(runner, reverted):
+        assert result_of(runner.refresh(reverted=reverted).layers).how == "restated"
     whole = shop.runner(text_of(other))
     plan_of(whole)
     whole.refresh()
@@ -538,14 +560,6 @@ with LakeClient(uri) as client:
 STAGES = ["computed", "begun", "written", "completed"]
 
 
-def forget_claims(shop: Shop) -> None:
-    """Does what the server does a while after somebody who has claimed a table was killed."""
-    request = ShowLocksRequest(dbname=shop.database)
-    for lock in shop.client.call(lambda thrift: thrift.show_locks(request)).locks or []:
-        release = UnlockRequest(lock.lockid)
-        shop.client.call(operator.methodcaller("unlock", release))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("stage", STAGES)
 def test_one_that_is_killed(shop: Shop, metastore_server: MetastoreServer, stage: str) -> None:
@@ -598,8 +612,8 @@ def test_random_histories(shop: Shop, family: str, seed: int) -> None:
             elif query != parts[-1][0]:
                 runner = from_day(shop, query, day)
                 reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-                runner.refresh(reverted=reverted)
-                settle(runner, reverted)
+                with settling(runner, reverted):
+                    runner.refresh(reverted=reverted)
                 stands.append(made)
             else:
                 runner.refresh()
@@ -608,8 +622,8 @@ def test_random_histories(shop: Shop, family: str, seed: int) -> None:
             runner = shop.runner(text_of(query))
             apply_whole(runner, ["sales"])
             reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-            runner.refresh(reverted=reverted)
-            settle(runner, reverted)
+            with settling(runner, reverted):
+                runner.refresh(reverted=reverted)
             if parts != [(query, None)]:
                 stands.append([(query, None)])
         elif what < 0.55 and len(stands) > 1:

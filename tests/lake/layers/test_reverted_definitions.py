@@ -12,11 +12,14 @@ from lake.cli.pipeline_changes import print_plan, print_revert
 from lake.client.lake_types import Moment
 from lake.layers.applying.planning import Other, plan_of
 from lake.layers.errors import BadDefinition
+from lake.layers.runner.claims import DefinedElsewhere
+from lake.layers.runner.results import LayersFailed
 from lake.layers.undo.restore import plan_restore
-from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, settle, write_back
+from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, settling, write_back
 from lake.layers.undo.rollback import Rollback
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.layers.shop import Shop, how
+from tests.lake.layers.test_applied_definitions import at, forget_claims
 from tests.lake.layers.test_changed_definitions import CHAIN, MEANINGS, SAME, TEXT, Order, filled
 from tests.support.long_runs import share_of
 from tests.support.server import MetastoreServer
@@ -102,10 +105,60 @@ def test_the_files_definition_is_applied_again_only_if_somebody_says_so(
     print_plan(plans)
     assert "query, reverted before" in capsys.readouterr().out
     named = [each.layer for each in plans if Other.REVERTED in each.changes]
-    assert how(runner.refresh(reverted=named).layers)["big"] == "full"
+    with settling(runner, named):
+        assert how(runner.refresh(reverted=named).layers)["big"] == "full"
     rows_by(shop, 8)
-    settle(runner, named)
     assert how(shop.runner(FIRST).refresh().layers)["big"] == "full", "it is forgotten"
+
+
+def test_nothing_is_reverted_while_somebody_applies_another_definition(shop: Shop) -> None:
+    changed(shop)
+    shop.runner(SECOND).refresh()
+    rows_by(shop, 8)
+    lakes = [shop.client.table(f"{shop.database}.{name}") for name in ("big", "sums")]
+    runner = shop.runner(CHAIN.format(7))
+
+    def revert() -> None:
+        other, before = shop.runner(SECOND), [each.position().position for each in lakes]
+        with pytest.raises(DefinedElsewhere, match="big gets another definition already"):
+            apply_revert(other, plan_revert(other))
+        assert [each.position().position for each in lakes] == before, "nothing is rolled back"
+        assert how(shop.runner(SECOND).refresh().layers)["big"] == "unchanged", "nor is it marked"
+
+    runner.pause = at("computed", revert)
+    runner.refresh()
+    rows_by(shop, 7)
+    again = shop.runner(CHAIN.format(7))
+    apply_revert(again, plan_revert(again))
+    rows_by(shop, 8)
+
+
+def test_what_is_applied_again_is_no_longer_reverted_though_others_fail(shop: Shop) -> None:
+    changed(shop)
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    days = ";\nCREATE MATERIALIZED VIEW numbers AS SELECT id, dt, CAST(dt AS BIGINT) AS n FROM orders"
+    runner = shop.runner(SECOND + days)
+    named = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
+    with pytest.raises(LayersFailed, match="numbers failed"), settling(runner, named):
+        runner.refresh(reverted=named)
+    rows_by(shop, 8)
+    again = shop.runner(SECOND)
+    apply_revert(again, plan_revert(again))
+    rows_by(shop, 5)
+
+
+def test_tables_of_before_that_nobody_refreshes_any_more(shop: Shop) -> None:
+    filled(shop)
+    of = "CREATE MATERIALIZED VIEW big AS SELECT id, dt, amount FROM {}"
+    paid = ";\nCREATE MATERIALIZED VIEW paid AS SELECT id, dt, amount FROM orders WHERE amount > 5"
+    shop.runner(of.format("paid") + paid).refresh()
+    shop.runner(of.format("orders")).refresh()
+    with pytest.raises(CannotRevert, match=r"big read \w+\.paid before, which the project doesn't make any more"):
+        plan_revert(shop.runner(of.format("orders")))
+    runner = shop.runner(of.format("orders") + paid)
+    shop.order((7, 1, 20, "d3"))
+    apply_revert(runner, plan_revert(runner))
+    assert shop.rows("big") == [(2, "d1", 7), (3, "d2", 9), (4, "d2", 9), (7, "d3", 20)]
 
 
 @pytest.mark.long
@@ -260,6 +313,7 @@ def test_a_revert_that_is_killed(shop: Shop, metastore_server: MetastoreServer, 
     else:
         with pytest.raises(BadDefinition, match="was reverted"):
             shop.runner(SECOND).refresh()
+    forget_claims(shop)
     apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
     rows_by(shop, 5)
     apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
@@ -299,8 +353,8 @@ def test_random_reverts(shop: Shop, seed: int) -> None:
             if not orders:
                 continue
             named = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-            runner.refresh(reverted=named)
-            settle(runner, named)
+            with settling(runner, named):
+                runner.refresh(reverted=named)
             reverted = reverted and not named
             if not stands or new != stands[-1]:
                 stands.append(new)

@@ -261,7 +261,7 @@ def test_definitions_with_other_columns_on_spark(spark: SparkSession, database: 
     assert planned == {
         "texts": [["columns", "query"], "all"],
         "grown": [["columns", "query"], "all"],
-        "named": [["query", "rewritten below"], "all"],
+        "named": [["query", "types", "rewritten below"], "all"],
     }
     differing = {name: counts for name, (counts, _) in layers.call("differing()").items()}
     assert differing == {"texts": {"updated": 3}, "grown": {}, "named": {"inserted": 1, "deleted": 2}}
