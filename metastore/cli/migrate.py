@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from metastore.migration.objects import DatabaseKey, Remark
     from metastore.migration.progress import Progress
     from metastore.migration.source import Source
+    from metastore.migration.switching.cutting_over import Moved
     from metastore.migration.thrift_source import ThriftSource
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -141,7 +142,11 @@ def import_objects(
 
     selection, renaming = _chosen(databases, rename, location)
     progress = _progress("imported")
-    with _reading(source) as old, _ours(uri) as here, begun(old, here, source, selection, renaming) as chosen:
+    with (
+        _reading(source) as old,
+        _ours(uri) as here,
+        begun(old, here, source, selection, renaming, say) as chosen,
+    ):
         for key in sorted(chosen.but):
             click.echo(f"{key} was cut over: it is left as it is here", err=True)
         report = Importer(
@@ -312,8 +317,8 @@ def cut_over(
     from metastore.migration.followed import source_name
     from metastore.migration.switching.cutting_over import CutOver, chosen
 
-    moved = []
-    with _reading(source) as old, _ours(uri) as here:
+    moved: list[Moved] = []
+    with _reading(source) as old, _ours(uri) as here, _shown_if_it_fails(moved, "here", as_json):
         for key in map(_database, names):
             followed = chosen(here, source, key, databases)
             gate, _ = way.gates(source_name(source), here, followed, key)
@@ -353,17 +358,29 @@ def roll_back(
     from metastore.migration.switching.rolling_back import RollBack
     from metastore.migration.thrift_source import ThriftSource
 
-    moved = []
+    moved: list[Moved] = []
     with _reading(source) as old, _ours(uri) as here:
         if not isinstance(old, ThriftSource):
             raise UsageError("roll-back changes SOURCE by its calls: give its thrift:// address")
-        for key in map(_database, names):
-            followed = chosen(here, source, key, databases)
-            over, back = way.gates(source_name(source), here, followed, key)
-            command = RollBack(old, here, followed, threads=threads, address=way.address(here), say=say)
-            moved.append(command.run(key, back, over))
+        with _shown_if_it_fails(moved, "there", as_json):
+            for key in map(_database, names):
+                followed = chosen(here, source, key, databases)
+                over, back = way.gates(source_name(source), here, followed, key)
+                command = RollBack(old, here, followed, threads=threads, address=way.address(here), say=say)
+                moved.append(command.run(key, back, over))
     if not show(moved, "there", as_json=as_json):
         sys.exit(1)
+
+
+@contextmanager
+def _shown_if_it_fails(moved: "list[Moved]", to: str, as_json: bool) -> Iterator[None]:
+    """What has moved is told, also where another database fails after it."""
+    try:
+        yield
+    except BaseException:
+        if moved:
+            show(moved, to, as_json=as_json)
+        raise
 
 
 def _database(text: str) -> "DatabaseKey":

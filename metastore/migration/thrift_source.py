@@ -100,6 +100,10 @@ class ThriftSource:
         """
         self._held = source, databases, holder
 
+    def let_go(self) -> None:
+        """New connections belong to nobody who follows: they may look who does by now."""
+        self._held = None
+
     # --- calls ------------------------------------------------------------------------------------------------
 
     def _client(self) -> ThriftClient:
