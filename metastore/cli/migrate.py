@@ -142,11 +142,7 @@ def import_objects(
 
     selection, renaming = _chosen(databases, rename, location)
     progress = _progress("imported")
-    with (
-        _reading(source) as old,
-        _ours(uri) as here,
-        begun(old, here, source, selection, renaming, say) as chosen,
-    ):
+    with _both(source, uri) as (old, here), begun(old, here, source, selection, renaming, say) as chosen:
         for key in sorted(chosen.but):
             click.echo(f"{key} was cut over: it is left as it is here", err=True)
         report = Importer(
@@ -203,7 +199,7 @@ def verify(
 
     selection, renaming = _chosen(databases, rename, location)
     progress = _progress("compared")
-    with _reading(source) as old, _ours(uri) as here:
+    with _both(source, uri) as (old, here):
         found = Verifier(old, here, selection=selection, renaming=renaming, progress=progress, threads=threads).run()
     progress.end()
     if as_json:
@@ -267,7 +263,7 @@ def follow(
         else:
             click.echo(standing.text())
 
-    with _reading(source) as old, _ours(uri) as here:
+    with _both(source, uri) as (old, here):
         followed = known(here, source, databases, after)
         follower = Follower(
             old,
@@ -318,7 +314,7 @@ def cut_over(
     from metastore.migration.switching.cutting_over import CutOver, chosen
 
     moved: list[Moved] = []
-    with _reading(source) as old, _ours(uri) as here, _shown_if_it_fails(moved, "here", as_json):
+    with _both(source, uri) as (old, here), _shown_if_it_fails(moved, "here", as_json):
         for key in map(_database, names):
             followed = chosen(here, source, key, databases)
             gate, _ = way.gates(source_name(source), here, followed, key)
@@ -359,7 +355,7 @@ def roll_back(
     from metastore.migration.thrift_source import ThriftSource
 
     moved: list[Moved] = []
-    with _reading(source) as old, _ours(uri) as here:
+    with _both(source, uri) as (old, here):
         if not isinstance(old, ThriftSource):
             raise UsageError("roll-back changes SOURCE by its calls: give its thrift:// address")
         with _shown_if_it_fails(moved, "there", as_json):
@@ -434,6 +430,18 @@ def _ours(uri: str) -> "Iterator[ThriftSource]":
             yield opened
         finally:
             opened.close()
+
+
+@contextmanager
+def _both(source: str, uri: str) -> "Iterator[tuple[Source, ThriftSource]]":
+    """Both metastores, as `_reading` and `_ours`. Raises UserError where they are one."""
+    from metastore.migration.thrift_source import ThriftSource
+
+    with _reading(source) as old, _ours(uri) as here:
+        both = (old, here) if isinstance(old, ThriftSource) and old.ours else ()
+        if len({each.call("get_metastore_db_uuid") for each in both}) == 1:
+            raise UserError("SOURCE and --uri are one metastore: name the old one as SOURCE, the new one by --uri")
+        yield old, here
 
 
 @contextmanager

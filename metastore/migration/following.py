@@ -138,6 +138,8 @@ class Follower:
     def run(self, *, until_current: bool) -> Standing:
         """Follows, for ever or until all is here that the log had. Raises Halted, TakenOver for another follower."""
         self._patiently(self._take)
+        if self._patiently(lambda: self._old.last_event() and self._old.says_no_log()):
+            self._warn(f"its log may have ended: {NO_LOG}")
         while True:
             try:
                 standing: Standing = self._patiently(self.step)

@@ -30,7 +30,7 @@ from metastore.migration.objects import DatabaseKey, Remark, TableKey
 from metastore.migration.progress import Progress
 from metastore.migration.source import Source, SourceFailed, TakenOver
 from metastore.migration.switching.gate import Gate, NotTaken
-from metastore.migration.switching.marks import Marks
+from metastore.migration.switching.marks import Marks, claimed_by
 from metastore.migration.switching.pointers import Pointers, of_iceberg
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import EXTRA, Comparison, Seen, Verifier
@@ -135,8 +135,11 @@ class CutOver:
                 raise Failed(f"{here} lives here already: it was brought from {each.source} ({each.databases})")
 
     def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
-        if self._old.database(key) is None:
+        database = self._old.database(key)
+        if database is None:
             raise Failed(f"there is no database {key}")
+        if self._followed.state.home(key) is Home.THERE and (other := claimed_by(database)) is not None:
+            raise Failed(f"{key} goes, or has gone, to another metastore: {other}. Only one of both may have it")
         self._open_again(key)  # a command before may have been killed
         self._followed.settle(key, Home.CUTTING, gate.way)
         try:

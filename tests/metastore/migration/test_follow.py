@@ -469,6 +469,7 @@ def test_without_a_log_all_is_compared(
         writer.write(10)
         run("import", source, "--uri", ours.uri, "--databases", "fg*")
         writer.write(12)
+        assert ThriftSource(source).says_no_log()
         found = follow(source, ours, "--databases", "fg*")
         assert "keeps no notification log" in found["compared"][0]
         assert differences(source, ours, "--databases", "fg*") == []

@@ -37,7 +37,7 @@ from lake.protocol.hive import (
 )
 from lake.protocol.lake import ImportRequest
 from metastore.migration.followed import Home
-from metastore.migration.objects import MOVED_TO, DatabaseKey, Positions
+from metastore.migration.objects import MOVED_TO, MOVING_TO, DatabaseKey, Positions
 from metastore.migration.source import SourceFailed
 from metastore.migration.switching.cutting_over import entries_since
 from metastore.migration.switching.front_file import FrontFile, Site
@@ -350,9 +350,17 @@ def test_what_lives_here_is_taken_by_no_other_metastore(place: Place, tmp_path: 
     options = ("--uri", place.ours.uri, "--databases", "sf")
     for source in (other, place.old):
         run("import", source, *options)
+    with place.client("old") as client:
+        for mark in ({MOVING_TO: "thrift://third:1"}, {MOVED_TO: "thrift://third:1"}, {MOVING_TO: "", MOVED_TO: ""}):
+            client.alter_database("sf", client.get_database("sf").replace(parameters=mark))
+            if any(mark.values()):
+                said = complaint("cut-over", place.old, "sf", *options, "--frozen-by-hand")
+                assert "sf goes, or has gone, to another metastore: thrift://third:1" in said
+                assert client.get_database("sf").parameters == mark
     run("cut-over", place.old, "sf", *options, "--frozen-by-hand")
     with place.client("ours") as ours:
         ours.create_table(builders.table("sf", "new", sd=builders.storage(location=f"file:{tmp_path}/sf/new")))
+    assert "SOURCE and --uri are one metastore" in complaint("import", place.ours.uri, "--uri", place.ours.uri)
     said = complaint("cut-over", other, "sf", *options, "--frozen-by-hand")
     assert f"sf lives here already: it was brought from {place.old} (sf)" in said
     assert tables(place, "ours", "sf") == ["new"]
