@@ -94,6 +94,7 @@ class CutOver:
         self._marks = Marks(old, address, say) if isinstance(old, ThriftSource) else None
         self._followed = followed
         self._threads = threads
+        self._address = address
         self._say = say
         self._follower = Follower(
             old,
@@ -138,7 +139,9 @@ class CutOver:
         database = self._old.database(key)
         if database is None:
             raise Failed(f"there is no database {key}")
-        if self._followed.state.home(key) is Home.THERE and (other := claimed_by(database)) is not None:
+        other = claimed_by(database)
+        # One with our own address is of a request of a killed command, which came late.
+        if self._followed.state.home(key) is Home.THERE and other not in (None, self._address):
             raise Failed(f"{key} goes, or has gone, to another metastore: {other}. Only one of both may have it")
         self._open_again(key)  # a command before may have been killed
         self._followed.settle(key, Home.CUTTING, gate.way)
