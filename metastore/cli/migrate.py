@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from metastore.migration.objects import DatabaseKey, Remark
     from metastore.migration.progress import Progress
     from metastore.migration.source import Source
+    from metastore.migration.switching.cutting_over import Moved
     from metastore.migration.thrift_source import ThriftSource
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -141,7 +142,7 @@ def import_objects(
 
     selection, renaming = _chosen(databases, rename, location)
     progress = _progress("imported")
-    with _reading(source) as old, _ours(uri) as here, begun(old, here, source, selection, renaming) as chosen:
+    with _both(source, uri) as (old, here), begun(old, here, source, selection, renaming, say) as chosen:
         for key in sorted(chosen.but):
             click.echo(f"{key} was cut over: it is left as it is here", err=True)
         report = Importer(
@@ -198,7 +199,7 @@ def verify(
 
     selection, renaming = _chosen(databases, rename, location)
     progress = _progress("compared")
-    with _reading(source) as old, _ours(uri) as here:
+    with _both(source, uri) as (old, here):
         found = Verifier(old, here, selection=selection, renaming=renaming, progress=progress, threads=threads).run()
     progress.end()
     if as_json:
@@ -262,7 +263,7 @@ def follow(
         else:
             click.echo(standing.text())
 
-    with _reading(source) as old, _ours(uri) as here:
+    with _both(source, uri) as (old, here):
         followed = known(here, source, databases, after)
         follower = Follower(
             old,
@@ -312,8 +313,8 @@ def cut_over(
     from metastore.migration.followed import source_name
     from metastore.migration.switching.cutting_over import CutOver, chosen
 
-    moved = []
-    with _reading(source) as old, _ours(uri) as here:
+    moved: list[Moved] = []
+    with _both(source, uri) as (old, here), _shown_if_it_fails(moved, "here", as_json):
         for key in map(_database, names):
             followed = chosen(here, source, key, databases)
             gate, _ = way.gates(source_name(source), here, followed, key)
@@ -353,17 +354,29 @@ def roll_back(
     from metastore.migration.switching.rolling_back import RollBack
     from metastore.migration.thrift_source import ThriftSource
 
-    moved = []
-    with _reading(source) as old, _ours(uri) as here:
+    moved: list[Moved] = []
+    with _both(source, uri) as (old, here):
         if not isinstance(old, ThriftSource):
             raise UsageError("roll-back changes SOURCE by its calls: give its thrift:// address")
-        for key in map(_database, names):
-            followed = chosen(here, source, key, databases)
-            over, back = way.gates(source_name(source), here, followed, key)
-            command = RollBack(old, here, followed, threads=threads, address=way.address(here), say=say)
-            moved.append(command.run(key, back, over))
+        with _shown_if_it_fails(moved, "there", as_json):
+            for key in map(_database, names):
+                followed = chosen(here, source, key, databases)
+                over, back = way.gates(source_name(source), here, followed, key)
+                command = RollBack(old, here, followed, threads=threads, address=way.address(here), say=say)
+                moved.append(command.run(key, back, over))
     if not show(moved, "there", as_json=as_json):
         sys.exit(1)
+
+
+@contextmanager
+def _shown_if_it_fails(moved: "list[Moved]", to: str, as_json: bool) -> Iterator[None]:
+    """What has moved is told, also where another database fails after it."""
+    try:
+        yield
+    except BaseException:
+        if moved:
+            show(moved, to, as_json=as_json)
+        raise
 
 
 def _database(text: str) -> "DatabaseKey":
@@ -417,6 +430,18 @@ def _ours(uri: str) -> "Iterator[ThriftSource]":
             yield opened
         finally:
             opened.close()
+
+
+@contextmanager
+def _both(source: str, uri: str) -> "Iterator[tuple[Source, ThriftSource]]":
+    """Both metastores, as `_reading` and `_ours`. Raises UserError where they are one."""
+    from metastore.migration.thrift_source import ThriftSource
+
+    with _reading(source) as old, _ours(uri) as here:
+        both = (old, here) if isinstance(old, ThriftSource) and old.ours else ()
+        if len({each.call("get_metastore_db_uuid") for each in both}) == 1:
+            raise UserError("SOURCE and --uri are one metastore: name the old one as SOURCE, the new one by --uri")
+        yield old, here
 
 
 @contextmanager

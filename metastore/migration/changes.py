@@ -40,6 +40,7 @@ class TableChange:
 
     `itself`: the table, its constraints and statistics. `everything`: its partitions, too. `remade`: it was dropped, so
     if there is one, it's another table. `partitions`: some of them; `remade_partitions`: those that were dropped.
+    `gone`: when those tables were made that were dropped, or got another name, as far as the log tells it.
     """
 
     itself: bool = False
@@ -47,6 +48,7 @@ class TableChange:
     remade: bool = False
     partitions: set[Values] = field(default_factory=set)
     remade_partitions: set[Values] = field(default_factory=set)
+    gone: set[int] = field(default_factory=set)
 
     @classmethod
     def whole(cls) -> "TableChange":
@@ -83,6 +85,7 @@ class Changes:
             own.remade |= change.remade
             own.partitions |= change.partitions
             own.remade_partitions |= change.remade_partitions
+            own.gone |= change.gone
 
     def named(self) -> set[DatabaseKey]:
         """The databases that something is about."""
@@ -169,7 +172,16 @@ def _note_table(found: Changes, key: TableKey, kind: str, event: NotificationEve
         _note_inserted(change, decoded(event))
     else:  # CREATE_TABLE, DROP_TABLE, statistics of partitions, and what newer versions have
         change.itself = change.everything = True
-        change.remade |= kind == "DROP_TABLE" and not again
+        if kind == "DROP_TABLE":
+            change.remade |= not again
+            _note_gone(change, decoded(event).get("tableObjJson"))
+
+
+def _note_gone(change: TableChange, text: str | None) -> None:
+    """Hive 2.3 doesn't tell the table that was dropped."""
+    table = struct_of("tableObjJson", text) if text else None
+    if isinstance(table, Table) and table.createTime:
+        change.gone.add(table.createTime)
 
 
 def _note_inserted(change: TableChange, message: dict[str, Any]) -> None:
@@ -201,6 +213,8 @@ def _note_altered(found: Changes, key: TableKey, event: NotificationEvent) -> No
         for each in (was, now):
             found.table(each).itself = True
             found.table(each).everything |= everything
+        if was != now and before.createTime:
+            found.table(was).gone.add(before.createTime)
     else:
         found.everything = True  # which other table it names isn't known
     change = found.table(key)

@@ -1,5 +1,6 @@
 """What is kept here of a metastore that is followed: how far, and where each of its databases lives."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -8,13 +9,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lake.protocol.errors import UserError
+from lake.protocol.hive import NotificationEvent
 from lake.protocol.lake import FollowedSource
 from metastore.migration.mapping import Renaming, Selection
 from metastore.migration.objects import DatabaseKey, TableKey
+from metastore.migration.source import Source
 from metastore.migration.thrift_source import ThriftSource
 
 IMPORT = "an import"
 """What holds a selection while it is imported."""
+
+HIDDEN = "HIDDEN"
+"""The type of entries of a log that their reader may not see."""
 
 MAX_UNFINISHED = 10_000
 """Tables that are tried again, at most; beyond them all are compared."""
@@ -38,6 +44,8 @@ class State:
     them any more there is dropped here. `homes`: by database where it lives, if not there. `unfinished`: tables that
     couldn't be brought, to be tried again. `compare`: whether all has to be compared. `mark`: a digest of the entry at
     the position. `follower`: who follows it, unless a command does something else meanwhile, which is `held`.
+    `under_way`: databases that are being moved: by which options (`Gate.way`), and where the log stood of the side that
+    clients are sent to before they were.
     """
 
     renames: dict[str, str] = field(default_factory=dict)
@@ -50,6 +58,7 @@ class State:
     mark: str | None = None
     held: str | None = None
     follower: str | None = None
+    under_way: dict[DatabaseKey, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> "State":
@@ -67,6 +76,7 @@ class State:
                 found.get("mark"),
                 found.get("held"),
                 found.get("follower"),
+                {DatabaseKey(*key): (way, position) for key, way, position in found.get("under_way", ())},
             )
         except (ValueError, TypeError, AttributeError) as error:
             raise UserError(f"what is kept of the followed metastore can't be read: {error}") from None
@@ -84,6 +94,7 @@ class State:
                 "mark": self.mark,
                 "held": self.held,
                 "follower": self.follower,
+                "under_way": sorted((key, *way) for key, way in self.under_way.items()),
             }
         )
 
@@ -91,15 +102,24 @@ class State:
     def renaming(self) -> Renaming:
         return Renaming(self.renames, [(old, new) for old, new in self.locations])
 
+    def namesake(self, key: DatabaseKey) -> DatabaseKey | None:
+        """The database there that gets the name of this one here, by `renames`; None if none does."""
+        found = [old for old, new in self.renames.items() if new == key.database]
+        return key._replace(database=found[0]) if found and key.database not in self.renames else None
+
     def home(self, key: DatabaseKey) -> Home:
         return self.homes.get(key, Home.THERE)
 
-    def settle(self, key: DatabaseKey, home: Home) -> None:
-        """Says where a database lives."""
+    def settle(self, key: DatabaseKey, home: Home, way: str | None = None, position: int = 0) -> None:
+        """Says where a database lives; `way`, `position`: see `under_way`."""
         if home is Home.THERE:
             self.homes.pop(key, None)
         else:
             self.homes[key] = home
+        if way is None:
+            self.under_way.pop(key, None)
+        else:
+            self.under_way[key] = way, position
 
 
 class Followed:
@@ -135,15 +155,33 @@ class Followed:
         kept = FollowedSource(self.source, self.databases, self._holder, self.position, self.state.text())
         self._here.call("lake_keep_followed", kept)
 
-    def settle(self, key: DatabaseKey, home: Home) -> None:
+    def settle(self, key: DatabaseKey, home: Home, way: str | None = None, position: int = 0) -> None:
         """Says where a database lives, and keeps it. Raises as `keep`."""
-        self.state.settle(key, home)
+        self.state.settle(key, home, way, position)
         self.keep()
 
     def look(self) -> "Followed":
         """What is kept by now, maybe by others."""
         same = (each for each in all_of(self._here) if (each.source, each.databases) == (self.source, self.databases))
         return next(same, self)
+
+
+def digest(event: NotificationEvent) -> str:
+    """By which an entry of a log is known again."""
+    text = "\0".join(
+        str(each)
+        for each in (event.eventId, event.eventTime, event.eventType, event.dbName, event.tableName, event.message)
+    )
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def mark_at(source: Source, position: int) -> str | None:
+    """The digest of a log's entry at a position; None if it has none, or doesn't show it.
+
+    A metastore that was set back to a copy of its database may come to the position again by other entries.
+    """
+    found = source.events(position - 1, 1) if position else []
+    return next((digest(each) for each in found if each.eventId == position and each.eventType != HIDDEN), None)
 
 
 def source_name(source: str) -> str:
@@ -168,6 +206,17 @@ def known_text(here: ThriftSource) -> str:
     """What imports have ended here, in words."""
     found = [f"{each.source} with --databases '{each.databases}'" for each in all_of(here) if each.state.imported]
     return f"imported were: {'; '.join(found)}" if found else "nothing was imported"
+
+
+def taken_by(old: Source, followed: Followed, key: DatabaseKey) -> DatabaseKey | None:
+    """The database there that has the name of this one here already; None if there is none.
+
+    One may be made there long after the import.
+    """
+    other = followed.state.namesake(key)
+    if other is None or not followed.selection.includes(other):
+        return None
+    return other if followed.state.home(other) is not Home.THERE or old.database(other) is not None else None
 
 
 def living_here(some: Iterable[Followed]) -> dict[DatabaseKey, Home]:

@@ -7,7 +7,6 @@ Where the log doesn't say all, databases are compared: where it has holes, was e
 none.
 """
 
-import hashlib
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -20,10 +19,10 @@ from lake.protocol.errors import UserError
 from lake.protocol.hive import NotificationEvent
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.changes import Changes, TableChange, changes_of
-from metastore.migration.followed import Followed, all_of, check_free, living_here
+from metastore.migration.followed import HIDDEN, Followed, all_of, check_free, digest, living_here, mark_at, taken_by
 from metastore.migration.importing import gone_to
 from metastore.migration.mapping import Selection, database_key
-from metastore.migration.mirroring import Mirror
+from metastore.migration.mirroring import Mirror, some_of
 from metastore.migration.objects import DatabaseKey, Remark, TableKey
 from metastore.migration.progress import Progress, described
 from metastore.migration.source import Source, SourceFailed, TakenOver, error_text
@@ -41,8 +40,9 @@ OVERLAP = 100
 """Entries that are read again: several servers of Hive 2.3 give one number twice, and the later one may come late."""
 
 _AT_ONCE = 500
+_SAY_SECONDS = 60.0  # that a command holds what is followed, before the follower says so
 _LATE_SECONDS = 10.0  # between two looks for late entries while there are no new ones
-_HIDDEN = "HIDDEN"
+_TAKEN = "{} has its name here, by --rename: give it another name there, so that it can be brought"
 NO_LOG = (
     "it keeps no notification log that can be read (hive.metastore.transactional.event.listeners with"
     " DbNotificationListener, and hive.metastore.event.db.notification.api.auth)"
@@ -128,6 +128,8 @@ class Follower:
         self._counts: dict[str, int] = {}
         self._reasons: list[str] = []
         self._living: set[DatabaseKey] = set()
+        self._taken: dict[DatabaseKey, Remark] = {}
+        self._looked_at_names = float("-inf")
         self.seen: Seen | None = None
         """What comparisons leave for later ones of the same databases."""
 
@@ -136,6 +138,8 @@ class Follower:
     def run(self, *, until_current: bool) -> Standing:
         """Follows, for ever or until all is here that the log had. Raises Halted, TakenOver for another follower."""
         self._patiently(self._take)
+        if self._patiently(lambda: self._old.last_event() and self._old.says_no_log()):
+            self._warn(f"its log may have ended: {NO_LOG}")
         while True:
             try:
                 standing: Standing = self._patiently(self.step)
@@ -184,9 +188,14 @@ class Follower:
 
     def _take_again(self) -> None:
         """After a command has taken it, or another follower."""
+        self._here.let_go()
+        since: float | None = time.monotonic()
         while True:
             time.sleep(POLL_SECONDS)  # a command that takes it says so with its next call
             now = self._followed.look()
+            if since is not None and time.monotonic() - since > _SAY_SECONDS:
+                self._warn(f"waits: {now.state.held} has not come to its end. If it isn't under way, do it again")
+                since = None
             if now.state.follower != self._own:
                 raise TakenOver("another follower has taken over: this one ends")
             if now.state.held is None:
@@ -202,6 +211,7 @@ class Follower:
         Raises SourceFailed, TakenOver, and what a server raises that takes no changes.
         """
         self._living = set(living_here(all_of(self._here)))
+        self._look_at_names()
         standing = Standing()
         last = self._old.last_event()
         if not last:
@@ -211,6 +221,7 @@ class Follower:
         else:
             self._next(standing, last)
         self._try_again(standing)
+        standing.problems += [each for each in self._taken.values() if each not in standing.problems]
         standing.position = self._followed.position
         standing.elsewhere = self._elsewhere
         return standing
@@ -234,11 +245,11 @@ class Follower:
             self._compare(standing, "there was no log before", last)
             return
         events = self._old.events(max(0, position - OVERLAP), OVERLAP + _AT_ONCE)
-        if any(each.eventType == _HIDDEN for each in events):
+        if any(each.eventType == HIDDEN for each in events):
             raise Halted("the log hides entries from this user: follow as one who may see all (METASTORE_SOURCE_USER)")
         known = [each for each in events if _number(each) <= position]
         fresh = _dense([each for each in events if _number(each) > position], position)
-        at = {_digest(each) for each in known if each.eventId == position}
+        at = {digest(each) for each in known if each.eventId == position}
         if at and self._followed.state.mark is not None and self._followed.state.mark not in at:
             self._compare(standing, f"entry {position:,} is another one than it was: the log was replaced", last)
             return
@@ -267,7 +278,7 @@ class Follower:
 
     def _do(self, standing: Standing, known: Sequence[NotificationEvent], fresh: Sequence[NotificationEvent]) -> None:
         """Deals with new entries, and with late ones among those before."""
-        marked = [((_number(each), _digest(each)), each) for each in known]
+        marked = [((_number(each), digest(each)), each) for each in known]
         first, seen = self._seen is None, self._seen or set()
         late = [each for mark, each in marked if mark not in seen]
         if late or fresh:
@@ -277,10 +288,10 @@ class Follower:
             self._apply(standing, changes)
         if fresh:
             self._followed.position = _number(fresh[-1])
-            self._followed.state.mark = _digest(fresh[-1])
+            self._followed.state.mark = digest(fresh[-1])
         if fresh or standing.problems:
             self._followed.keep()
-        self._seen = {mark for mark, _ in marked} | {(_number(each), _digest(each)) for each in fresh}
+        self._seen = {mark for mark, _ in marked} | {(_number(each), digest(each)) for each in fresh}
 
     def _count_elsewhere(self, changes: Changes) -> None:
         """Notes changes there of databases that live here."""
@@ -295,9 +306,8 @@ class Follower:
         return database is not None and gone_to(database) is not None
 
     def _apply(self, standing: Standing, changes: Changes) -> None:
-        chosen = self._followed.selection
         renaming = self._followed.state.renaming
-        wanted = changes.only(lambda key: chosen.includes(key) and renaming.database_key(key) not in self._living)
+        wanted = changes.only(self._follows)
         state = self._followed.state
         homes = wanted.functions | {key.of_database for key in wanted.tables}
         wanted.databases |= {key for key in homes if self._here.database(renaming.database_key(key)) is None}
@@ -316,7 +326,12 @@ class Follower:
             standing.compared.append(f"entries that don't say what has changed, of {len(left):,} databases")
         self._note(standing, mirror, wanted)
 
+    def _say_dropped(self, mirror: Mirror) -> None:
+        if mirror.dropped:
+            self._warn(f"dropped here, since it isn't there: {some_of(mirror.dropped)}")
+
     def _note(self, standing: Standing, mirror: Mirror, changes: Changes) -> None:
+        self._say_dropped(mirror)
         for kind, count in mirror.counts.items():
             standing.counts[kind] = standing.counts.get(kind, 0) + count
         standing.problems += mirror.problems
@@ -358,6 +373,7 @@ class Follower:
         if not state.compare:
             state.compare = True
             self._followed.keep()
+        mark = mark_at(self._old, last)
         self._warn(f"compares all databases: {why}")
         mirror = self._mirror()
         chosen = self._chosen()
@@ -366,10 +382,11 @@ class Follower:
         for key in sorted(state.mirrored - set(chosen)):
             if renaming.database_key(key) not in self._living and self._old.database(key) is None:
                 mirror.drop_database(key)
+        self._say_dropped(mirror)
         standing.compared.append(why)
         standing.counts = mirror.counts
         standing.problems = mirror.problems
-        state.compare, state.unfinished, state.mark = False, mirror.unfinished(found), None
+        state.compare, state.unfinished, state.mark = False, mirror.unfinished(found), mark
         self._tried_at = time.monotonic()
         self._followed.position = last
         self._followed.keep()
@@ -378,10 +395,30 @@ class Follower:
 
     def _chosen(self) -> list[DatabaseKey]:
         """The databases there that are followed, and don't live here."""
-        selection, renaming = self._followed.selection, self._followed.state.renaming
         catalogs = [each.name or "" for each in self._old.catalogs()] or ["hive"]
         found = [database_key(each) for name in catalogs for each in self._old.databases(name)]
-        return [key for key in found if selection.includes(key) and renaming.database_key(key) not in self._living]
+        return [key for key in found if self._follows(key)]
+
+    def _look_at_names(self) -> None:
+        """Whether a name that was given here to a database is another one's there by now."""
+        names = self._followed.state.renames.values()
+        if not names or time.monotonic() - self._looked_at_names < RETRY_SECONDS:
+            return
+        self._looked_at_names = time.monotonic()
+        self._taken.clear()
+        for catalog in [each.name or "" for each in self._old.catalogs()] or ["hive"]:
+            for key in (DatabaseKey(catalog, name) for name in names):
+                self._follows(key)
+
+    def _follows(self, key: DatabaseKey) -> bool:
+        """Whether a database there is brought here."""
+        living = self._followed.state.renaming.database_key(key) in self._living
+        if living or not self._followed.selection.includes(key):
+            return False
+        other = taken_by(self._old, self._followed, key)
+        if other is not None and self._old.database(key) is not None:
+            self._taken[key] = Remark("databases", str(key), _TAKEN.format(other), serious=True)
+        return other is None
 
     def _mend(self, mirror: Mirror, chosen: Sequence[DatabaseKey]) -> Changes:
         """Compares databases, and makes them here what they are there. What differed."""
@@ -399,12 +436,16 @@ class Follower:
             found.tables = {key: TableChange.whole() for key in affected.tables | set(affected.partitions)}
         return found
 
-    def mend(self, keys: Sequence[DatabaseKey]) -> list[Remark]:
-        """Compares databases, and makes them here what they are there; what couldn't be brought."""
+    def mend(self, keys: Sequence[DatabaseKey]) -> None:
+        """Compares databases, and makes them here what they are there, as far as it goes.
+
+        What the log there has was done before. So a table or function that is here alone isn't one that was dropped
+        there: somebody has made it here, and it stays.
+        """
         self._living = set(living_here(all_of(self._here)))
-        mirror = self._mirror()
+        mirror = self._mirror(keeps=bool(self._old.last_event()))
         self._mend(mirror, keys)
-        return mirror.problems
+        self._say_dropped(mirror)
 
     def _differing(self, chosen: Iterable[DatabaseKey]) -> Affected:
         """Where databases differ."""
@@ -422,7 +463,7 @@ class Follower:
             .affected
         )
 
-    def _mirror(self) -> Mirror:
+    def _mirror(self, *, keeps: bool = False) -> Mirror:
         state = self._followed.state
         return Mirror(
             self._old,
@@ -431,6 +472,7 @@ class Follower:
             progress=Progress(lambda line: None, "brought"),
             threads=self._threads,
             mirrored=state.mirrored,
+            keeps=keeps,
         )
 
 
@@ -453,11 +495,3 @@ def _dense(events: Sequence[NotificationEvent], position: int) -> list[Notificat
 
 def _number(event: NotificationEvent) -> int:
     return event.eventId or 0
-
-
-def _digest(event: NotificationEvent) -> str:
-    text = "\0".join(
-        str(each)
-        for each in (event.eventId, event.eventTime, event.eventType, event.dbName, event.tableName, event.message)
-    )
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -462,6 +462,9 @@ class HiveDatabase:
         sequences = [row["NEXT_EVENT_ID"] for row in self._rows.rows("NOTIFICATION_SEQUENCE")]
         return sequences[0] - 1 if sequences else (0 if self._rows.has("NOTIFICATION_SEQUENCE") else None)
 
+    def says_no_log(self) -> bool:
+        return False
+
     def events(self, after: int, limit: int) -> list[NotificationEvent]:
         return [
             NotificationEvent(

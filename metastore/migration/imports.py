@@ -1,10 +1,13 @@
 """What an import keeps here, so that the metastore it reads can be followed."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+from thrift.Thrift import TApplicationException
+
 from lake.protocol.errors import UserError
+from lake.protocol.struct import ExceptionStruct
 from metastore.migration.followed import (
     IMPORT,
     Followed,
@@ -13,6 +16,7 @@ from metastore.migration.followed import (
     check_free,
     known_text,
     living_here,
+    mark_at,
     patterns_name,
     source_name,
 )
@@ -24,7 +28,12 @@ from metastore.migration.thrift_source import ThriftSource
 
 @contextmanager
 def begun(
-    old: Source, here: ThriftSource, source: str, selection: Selection, renaming: Renaming
+    old: Source,
+    here: ThriftSource,
+    source: str,
+    selection: Selection,
+    renaming: Renaming,
+    say: Callable[[str], None],
 ) -> Iterator[Selection]:
     """Around an import. Keeps first where the notification log stood, and which databases weren't here before.
 
@@ -34,19 +43,39 @@ def begun(
     """
     found = _databases(old, selection)
     renaming.check_apart(found)
-    position = old.last_event()  # before anything is read
+    for option, names in (("--databases", selection.unmet(found)), ("--rename", renaming.unmet(found))):
+        if names:
+            say(f"{option}: no database there is called {', '.join(names)}")
+    _check_apart(here, source, found, renaming)
+    position = old.last_event() or 0  # before anything is read
+    mark = None
+    with suppress(ExceptionStruct, TApplicationException):  # what tells no entries can still be read
+        mark = mark_at(old, position)
     followed = begin(here, source, selection, renaming)
     living = living_here(all_of(here))  # a cut-over by another selection from here on has this import end
     keys = [key for key in found if renaming.database_key(key) not in living]
     state = followed.state
     if not state.imported and followed.position == 0 and state.held is None:  # else what was read before is older
-        followed.position = position or 0
+        followed.position, state.mark = position, mark
     state.mirrored |= {key for key in keys if _is_empty(here, renaming.database_key(key))}
     state.held = IMPORT
     followed.keep()
     yield replace(selection, only=frozenset(keys), but=frozenset(found) - frozenset(keys))
     state.held, state.imported = None, True
     followed.keep()
+
+
+def _check_apart(here: ThriftSource, source: str, keys: Iterable[DatabaseKey], renaming: Renaming) -> None:
+    """Raises UserError if a database would become one that another has become, which another import has brought."""
+    brought = {
+        each.state.renaming.database_key(key): key
+        for each in all_of(here, source)
+        for key in (*each.state.mirrored, *each.state.homes)
+    }
+    for key in keys:
+        own = renaming.database_key(key)
+        if brought.get(own, key) != key:
+            raise UserError(f"--rename: {brought[own]} and {key} would both become {own}")
 
 
 def _is_empty(here: ThriftSource, key: DatabaseKey) -> bool:

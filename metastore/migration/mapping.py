@@ -50,10 +50,16 @@ class Selection:
     def includes(self, key: DatabaseKey) -> bool:
         if key in self.but or (self.only is not None and key not in self.only):
             return False
-        if self.patterns is None:
-            return True
-        names = (str(key), f"{key.catalog}.{key.database}")
-        return any(fnmatchcase(name, pattern) for name in names for pattern in self.patterns)
+        return self.patterns is None or any(_fits(key, each) for each in self.patterns)
+
+    def unmet(self, keys: Iterable[DatabaseKey]) -> list[str]:
+        """The patterns that none of some databases has."""
+        some = list(keys)
+        return [each for each in self.patterns or () if not any(_fits(key, each) for key in some)]
+
+
+def _fits(key: DatabaseKey, pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in (str(key), f"{key.catalog}.{key.database}"))
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,17 @@ class Renaming:
 
     def database_key(self, key: DatabaseKey) -> DatabaseKey:
         return key._replace(database=self.databases.get(key.database, key.database))
+
+    def key_there(self, key: DatabaseKey) -> DatabaseKey | None:
+        """The database there that has this name here, if it exists; None: none can have it."""
+        found = [old for old, new in self.databases.items() if new == key.database]
+        if found:
+            return key._replace(database=found[0])
+        return None if key.database in self.databases else key
+
+    def unmet(self, keys: Iterable[DatabaseKey]) -> list[str]:
+        """The names that none of some databases has."""
+        return sorted(self.databases.keys() - {key.database for key in keys})
 
     def table_key(self, key: TableKey) -> TableKey:
         return key._replace(database=self.databases.get(key.database, key.database))

@@ -6,6 +6,7 @@ without its data. So the same may be done twice, and after a kill it is done aga
 
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from thrift.Thrift import TApplicationException
@@ -40,13 +41,16 @@ from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey, Remark, Ta
 from metastore.migration.progress import Progress
 from metastore.migration.source import Source, error_text
 from metastore.migration.thrift_source import ThriftSource
-from metastore.migration.verifying import Affected, constraint_form, constraint_name, grant_name
+from metastore.migration.verifying import EXTRA, Affected, constraint_form, constraint_name, grant_name
+
+_SHOWN = 20  # names, in a line
 
 
 class Mirror(Importer):
     """Brings single objects, and removes others.
 
-    `mirrored`: databases of which what isn't there any more is dropped here, too, where a comparison finds it.
+    `mirrored`: databases of which what isn't there any more is dropped here, too, where a comparison finds it. `keeps`:
+    but not tables and functions.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class Mirror(Importer):
         progress: Progress,
         threads: int,
         mirrored: Collection[DatabaseKey] = (),
+        keeps: bool = False,
     ) -> None:
         super().__init__(
             source,
@@ -69,6 +74,9 @@ class Mirror(Importer):
             replace=True,
         )
         self._mirrored = mirrored
+        self._keeps = keeps
+        self.dropped: list[str] = []
+        """Tables, partitions and functions that were here alone, without a log that says that they were dropped."""
         self._new: set[TableKey] = set()
 
     @property
@@ -223,13 +231,13 @@ class Mirror(Importer):
         there, here = self._source.table(key), self._target.table(here_key)
         if there is None:
             if here is not None:
-                self._drop_table(here_key, here, compared=compared, home=key.of_database)
+                self._drop_gone(key, here, change, compared)
             return
         if (why := unbringable(self._source, there)) is not None:
             self._problem("tables", str(key), why)
             return
         if here is not None and (change.remade or self._is_another(there, here, compared)):
-            if not change.remade and key.of_database not in self._mirrored and _is_other(there.table, here.table):
+            if _is_other(there.table, here.table) and not self._has_gone(key, here, change):
                 self._problem("tables", str(key), _OTHER)
                 return
             if not self._drop_table(here_key, here):
@@ -244,9 +252,10 @@ class Mirror(Importer):
             names, everything = self._source.partition_names(there), True
         if here is not None:
             gone = set(self._remade(there, change))
+            told = gone | set(names_of(_keys(there.table), change.partitions) or ())
             if everything:
                 gone |= set(self._target.partition_names(here)) - set(names)
-            self._drop_partitions(here_key, sorted(gone), compared, key.of_database)
+            self._drop_partitions(here_key, sorted(gone), compared, key.of_database, told)
             for some in batches(names):
                 if not everything:
                     self._drop_unread(there, here, some, compared)
@@ -289,15 +298,22 @@ class Mirror(Importer):
                 if (each.engine or "hive", own.colName) not in kept:
                     self._delete_statistics(here.key, None, own.colName, each.engine)
 
-    def _drop_table(
-        self, key: TableKey, here: TableParts, *, compared: bool = False, home: DatabaseKey | None = None
-    ) -> bool:
+    def _has_gone(self, key: TableKey, here: TableParts, change: TableChange) -> bool:
+        """Whether a table here is one that isn't there any more. In a database that was here before another one may
+        have its name, so the log has to say when the one was made that has gone."""
+        return key.of_database in self._mirrored or (here.table.createTime or 0) in change.gone
+
+    def _drop_gone(self, key: TableKey, here: TableParts, change: TableChange, compared: bool) -> None:
+        """Drops what isn't there any more."""
+        if self._keeps or not self._has_gone(key, here, change):
+            self._problem("tables", str(here.key), EXTRA if self._keeps else _EXTRA)
+        elif self._drop_table(here.key, here) and compared:
+            self.dropped.append(f"table {here.key}")
+
+    def _drop_table(self, key: TableKey, here: TableParts) -> bool:
         """Drops a table here without its data. Returns whether it is gone."""
         if self._target.timeline_position(here) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
             self._problem("tables", str(key), "it has a timeline here, so it isn't dropped: see what it is")
-            return False
-        if compared and home is not None and home not in self._mirrored:
-            self._problem("tables", str(key), _EXTRA)
             return False
         return self._call("tables", str(key), "drop_table", key.of_database.on_the_wire, key.table, False)
 
@@ -311,13 +327,13 @@ class Mirror(Importer):
         if names is None and there is not None:
             names = names_of(_keys(there.table), change.partitions)
         if there is None or here is None or names is None or self._is_another(there, here, compared):
-            whole = TableChange(True, True, change.remade, change.partitions, change.remade_partitions)
-            self._change_table(key, whole, compared)
+            self._change_table(key, replace(change, itself=True, everything=True), compared)
             return
         if (why := unbringable(self._source, there)) is not None:
             self._problem("tables", str(key), why)
             return
-        self._drop_partitions(here.key, self._remade(there, change), False, key.of_database)
+        remade = self._remade(there, change)
+        self._drop_partitions(here.key, remade, False, key.of_database, remade)
         for some in batches(names):
             self._drop_unread(there, here, some, compared)
             self._clear_partitions(there, here, some)
@@ -330,7 +346,7 @@ class Mirror(Importer):
         """Drops those of some partitions that aren't there any more."""
         found = {partition_name(there, each) for each in self._source.partitions(there, names)}
         own = {partition_name(here, each) for each in self._target.partitions(here, sorted(set(names) - found))}
-        self._drop_partitions(here.key, sorted(own), compared, there.key.of_database)
+        self._drop_partitions(here.key, sorted(own), compared, there.key.of_database, () if compared else own)
 
     def _clear_partitions(self, there: TableParts, here: TableParts, names: Sequence[str]) -> None:
         """Drops statistics of some partitions that aren't there any more."""
@@ -351,7 +367,10 @@ class Mirror(Importer):
     def _unread(self, key: TableKey, names: Sequence[str]) -> None:
         """They were dropped meanwhile: the log says so, too."""
 
-    def _drop_partitions(self, key: TableKey, names: Sequence[str], compared: bool, home: DatabaseKey) -> None:
+    def _drop_partitions(
+        self, key: TableKey, names: Sequence[str], compared: bool, home: DatabaseKey, told: Collection[str]
+    ) -> None:
+        """`told`: those that a log names."""
         if names and compared and home not in self._mirrored:
             self._problem("partitions", f"{key} {names[0]}", _EXTRA)
             return
@@ -365,7 +384,9 @@ class Mirror(Importer):
                 needResult=False,
                 catName=key.catalog,
             )
-            self._call("partitions", f"{key} {some[0]}", "drop_partitions_req", request, count=len(some))
+            dropped = self._call("partitions", f"{key} {some[0]}", "drop_partitions_req", request, count=len(some))
+            if dropped:
+                self.dropped += [f"partition {key} {name}" for name in some if name not in told]
 
     def _delete_statistics(self, key: TableKey, partition: str | None, column: str | None, engine: str | None) -> None:
         home, name = key.of_database.on_the_wire, " ".join(filter(None, (str(key), partition, column)))
@@ -383,17 +404,19 @@ class Mirror(Importer):
         kept = {(each.functionName or "").lower() for each in there}
         for each in self._target.functions(here):
             name = each.functionName or ""
-            if name.lower() not in kept and home not in self._mirrored:
-                self._problem("functions", f"{here}.{name}", _EXTRA)
-            elif name.lower() not in kept:
-                self._call("functions", f"{here}.{name}", "drop_function", here.on_the_wire, name)
+            if name.lower() in kept:
+                continue
+            if self._keeps or home not in self._mirrored:
+                self._problem("functions", f"{here}.{name}", EXTRA if self._keeps else _EXTRA)
+            elif self._call("functions", f"{here}.{name}", "drop_function", here.on_the_wire, name):
+                self.dropped.append(f"function {here}.{name}")
 
     def drop_database(self, home: DatabaseKey) -> None:
         """Of a database that isn't there any more. One that was here before may have tables of others."""
-        if home in self._mirrored:
+        if home in self._mirrored and not self._keeps:
             self._drop_database(home)
         else:
-            self._problem("databases", str(home), _EXTRA)
+            self._problem("databases", str(home), EXTRA if self._keeps else _EXTRA)
 
     def _drop_database(self, home: DatabaseKey) -> None:
         here = self._renaming.database_key(home)
@@ -451,3 +474,8 @@ def problems_text(problems: Sequence[Remark]) -> str:
     """Some problems in a line."""
     shown = "; ".join(f"{each.kind} {each.name}: {each.text}" for each in problems[:3])
     return shown + (f"; and {len(problems) - 3:,} more" if len(problems) > 3 else "")
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Some names in a line."""
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")

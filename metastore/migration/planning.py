@@ -72,6 +72,7 @@ class Planner:
         self._threads = threads
         self._lock = Lock()
         self._told: Counter[str] = Counter()
+        self._unmet = {old for old, _ in renaming.locations}
         self.plan = Plan()
 
     def run(self) -> Plan:
@@ -83,8 +84,10 @@ class Planner:
         catalogs = self._source.catalogs()
         plan.counts.add("catalogs", len(catalogs))
         names = [each.name or "" for each in catalogs] or ["hive"]
-        keys = (database_key(each) for name in names for each in self._source.databases(name))
+        keys = [database_key(each) for name in names for each in self._source.databases(name)]
         self._renaming.check_apart(key for key in keys if self._selection.includes(key))
+        for each in (*self._selection.unmet(keys), *self._renaming.unmet(keys)):
+            self._remark("databases", each, "no database there is called that", serious=True)
         with ThreadPoolExecutor(self._threads) as threads:
             tasks = Tasks(threads)
             for catalog in names:
@@ -101,6 +104,8 @@ class Planner:
                         for name in self._source.tables(key):
                             tasks.submit(self._table, tasks, TableKey(*key, name))
             tasks.wait()
+        for each in sorted(self._unmet):
+            self._remark("locations", each, "no location begins with it: is it written so there?", serious=True)
         for role in self._source.roles():
             self._count("roles")
             plan.counts.add("members", len(self._source.members(role.roleName or "")))
@@ -201,6 +206,8 @@ class Planner:
             self._place(kind, name, descriptor.location)
 
     def _place(self, kind: str, name: str, location: str | None) -> None:
+        with self._lock:
+            self._unmet -= {old for old in self._unmet if f"{location or ''}/".startswith(f"{old}/")}
         place = self._renaming.location(location)
         if not place:
             return

@@ -94,6 +94,9 @@ class Source(Protocol):
     def last_event(self) -> int | None:
         """The number of the last entry of its notification log; 0: there is none; None: it doesn't tell."""
 
+    def says_no_log(self) -> bool:
+        """Whether a server says that it writes no notification log, also if there is one. False where nobody knows."""
+
     def events(self, after: int, limit: int) -> list[NotificationEvent]:
         """Entries of the notification log with higher numbers, in order, the first ones of them.
 

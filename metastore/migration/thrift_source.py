@@ -76,6 +76,9 @@ _RAW = ["MANAGERAWMETADATA"]
 
 _ENGINE = "hive"
 
+_LISTENERS = ("hive.metastore.transactional.event.listeners", "hive.metastore.event.listeners")
+"""The settings that may name the listener which keeps Hive's log."""
+
 
 class ThriftSource:
     """Each thread has a connection of its own. Reads are repeated over a new one where one breaks."""
@@ -99,6 +102,10 @@ class ThriftSource:
         Calls raise TakenOver then.
         """
         self._held = source, databases, holder
+
+    def let_go(self) -> None:
+        """New connections belong to nobody who follows: they may look who does by now."""
+        self._held = None
 
     # --- calls ------------------------------------------------------------------------------------------------
 
@@ -457,6 +464,15 @@ class ThriftSource:
     def last_event(self) -> int | None:
         found = self._told("get_current_notificationEventId")
         return None if found is None else int(found.eventId)
+
+    def says_no_log(self) -> bool:
+        if self.ours:
+            return False
+        try:
+            told = [self.call("get_config_value", name, "") or "" for name in _LISTENERS]
+        except (ExceptionStruct, TApplicationException):
+            return False
+        return not any("NotificationListener" in each for each in told)
 
     def events(self, after: int, limit: int) -> list[NotificationEvent]:
         request = NotificationEventRequest(lastEvent=after, maxEvents=limit)

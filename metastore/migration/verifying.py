@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from thrift.Thrift import TApplicationException
 
+from lake.protocol.formats import partition_names
 from lake.protocol.hive import (
     ColumnStatistics,
     Database,
@@ -213,8 +214,10 @@ class Verifier:
         return self.comparison
 
     def _check_names(self, catalogs: Iterable[str]) -> None:
-        found = (database_key(each) for name in catalogs for each in self._there.databases(name))
+        found = [database_key(each) for name in catalogs for each in self._there.databases(name)]
         self._renaming.check_apart(key for key in found if self._selection.includes(key))
+        for each in self._selection.unmet(found):
+            self.comparison.uncompared.append(Remark("databases", each, f"no database there is called {each}"))
 
     def _note_uncompared(self) -> None:
         uncompared = self.comparison.uncompared
@@ -243,10 +246,15 @@ class Verifier:
             self._compare("databases", str(key), there_form, here_form, of=key)
             if own is not None:
                 chosen.append((key, own_key))
-        if self._selection.patterns is None:
-            for key in sorted(here.keys() - wanted):
+        for key in sorted(here.keys() - wanted):
+            if self._selection.patterns is None or self._is_meant(key):
                 self._compare("databases", str(key), None, canonical.of_struct(here[key]))
         return chosen
+
+    def _is_meant(self, here: DatabaseKey) -> bool:
+        """Whether a database here would be one of those that are compared, if it was there."""
+        there = self._renaming.key_there(here)
+        return there is not None and self._selection.includes(there)
 
     def _in_database(self, tasks: Tasks, there: DatabaseKey, here: DatabaseKey) -> None:
         functions = {
@@ -516,10 +524,11 @@ def _member(value: RolePrincipalGrant) -> str:
 def grant_name(value: HiveObjectPrivilege) -> str:
     of, info = value.hiveObject, value.grantInfo
     assert of is not None and info is not None
-    place = [of.dbName, of.objectName, "/".join(of.partValues or ()), of.columnName]
+    place = [of.dbName, of.objectName, "/".join(map(partition_names.escape, of.partValues or ())), of.columnName]
     kind = f"{_word(HiveObjectType, of.objectType)} {'.'.join(each for each in place if each)}"
     who = f"{value.principalName} ({_word(PrincipalType, value.principalType)})"
-    return f"{who}: {info.privilege} on {kind} by {info.grantor}"
+    by = "" if info.grantorType in (None, PrincipalType.USER) else f" ({_word(PrincipalType, info.grantorType)})"
+    return f"{who}: {info.privilege} on {kind} by {info.grantor}{by}"
 
 
 def _word(kinds: type[IntEnum], kind: int | None) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import NotificationEventRequest
+from metastore.migration.thrift_source import ThriftSource
 from tests.interop import maven
 from tests.metastore.migration.following import differences, follow, run
 from tests.metastore.migration.random_changes import Writer
@@ -48,6 +49,7 @@ def test_random_changes_come_over(uri: str, tmp_path: Path, seed: int) -> None:
     ):
         for name in databases:
             hive.create_database(builders.database(name, locationUri=f"file:{tmp_path}/{name}"))
+        assert not ThriftSource(uri).says_no_log()
         writer = Writer(hive, databases, tmp_path, seed=seed, told=True)
         writer.write(40)
         run("import", uri, "--uri", ours.uri, *options)

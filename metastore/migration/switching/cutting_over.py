@@ -20,6 +20,7 @@ from metastore.migration.followed import (
     living_here,
     patterns_name,
     source_name,
+    taken_by,
 )
 from metastore.migration.following import Follower, Standing, exactly
 from metastore.migration.importing import is_transactional
@@ -29,7 +30,7 @@ from metastore.migration.objects import DatabaseKey, Remark, TableKey
 from metastore.migration.progress import Progress
 from metastore.migration.source import Source, SourceFailed, TakenOver
 from metastore.migration.switching.gate import Gate, NotTaken
-from metastore.migration.switching.marks import Marks
+from metastore.migration.switching.marks import Marks, claimed_by
 from metastore.migration.switching.pointers import Pointers, of_iceberg
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import EXTRA, Comparison, Seen, Verifier
@@ -46,6 +47,7 @@ OPEN_SECONDS = 60.0
 _ROUNDS = 3  # of draining and comparing, if somebody still writes
 _TAKES = 3  # of what is followed, before a follower that takes it back each time is given in to
 _SHARED = ("roles", "members")
+_MADE_HERE = "What isn't there may have been made here: make it there, or drop it here without its data"
 _ALTERED = "ALTER_DATABASE"  # a type of entries, which marks make
 
 
@@ -92,6 +94,7 @@ class CutOver:
         self._marks = Marks(old, address, say) if isinstance(old, ThriftSource) else None
         self._followed = followed
         self._threads = threads
+        self._address = address
         self._say = say
         self._follower = Follower(
             old,
@@ -111,8 +114,9 @@ class CutOver:
             home = self._followed.state.home(key)
             if home in (Home.HERE, Home.RETURNING):
                 raise Failed(f"{key} lives here already: roll it back first, if that is wanted")
+            check_way(self._followed, key, gate)
             self._check_alone(key)
-            if home is Home.SWITCHING and gate.is_switched():
+            if home is Home.SWITCHING and (gate.is_switched() or is_written_here(self._here, self._followed, key)):
                 # A command before was killed. What it has altered there after all was brought:
                 marked = int(self._marks is not None and self._marks.has_moved(key))
                 marked += self._mark_moving(key)  # so that its tables can be read
@@ -123,15 +127,24 @@ class CutOver:
     def _check_alone(self, key: DatabaseKey) -> None:
         """What lives here isn't made what another metastore has under the same name. Raises Failed."""
         here = self._followed.state.renaming.database_key(key)
+        if (other := taken_by(self._old, self._followed, key)) is not None:
+            raise Failed(
+                f"{other} has its name here, by --rename: give it another name there, so that it can be brought"
+            )
         for each in _others(self._here, self._followed):
             if here in living_here([each]):
                 raise Failed(f"{here} lives here already: it was brought from {each.source} ({each.databases})")
 
     def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
-        if self._old.database(key) is None:
+        database = self._old.database(key)
+        if database is None:
             raise Failed(f"there is no database {key}")
+        other = claimed_by(database)
+        # One with our own address is of a request of a killed command, which came late.
+        if self._followed.state.home(key) is Home.THERE and other not in (None, self._address):
+            raise Failed(f"{key} goes, or has gone, to another metastore: {other}. Only one of both may have it")
         self._open_again(key)  # a command before may have been killed
-        self._followed.settle(key, Home.CUTTING)
+        self._followed.settle(key, Home.CUTTING, gate.way)
         try:
             gate.check()
             self._say(f"{key}: compares while writers go on")
@@ -144,7 +157,7 @@ class CutOver:
             # All of it is here as it is there, so nothing in it is of others: that matters once it is rolled back.
             self._followed.state.mirrored.add(key)
             # From here on no follower changes it here.
-            self._followed.settle(key, Home.SWITCHING)
+            self._followed.settle(key, Home.SWITCHING, gate.way, self._here.last_event() or 0)
             fence_others(self._here, self._followed)
             closed = self._close(key, notes)
         except BaseException as error:
@@ -258,7 +271,9 @@ class CutOver:
             found = self._compare(key)
             blocking, notes = self._sorted_out(found)
         if blocking:
-            raise Failed(f"{key} differs, so it stays: {problems_text(blocking)}")
+            alone = any(each.text == EXTRA and each.kind in ("tables", "functions") for each in blocking)
+            more = f". {_MADE_HERE}" if alone else ""
+            raise Failed(f"{key} differs, so it stays: {problems_text(blocking)}{more}")
         return found.compared, notes
 
     def _compare(self, key: DatabaseKey) -> Comparison:
@@ -313,6 +328,22 @@ def compare(
     progress = Progress(lambda line: None, "compared")
     one = exactly([key])
     return Verifier(old, here, selection=one, renaming=renaming, progress=progress, threads=threads, seen=seen).run()
+
+
+def check_way(followed: Followed, key: DatabaseKey, gate: Gate) -> None:
+    """What a command has begun is ended by the same options: others don't know where it has sent clients.
+
+    Raises Failed.
+    """
+    way, _ = followed.state.under_way.get(key, (gate.way, 0))
+    if way != gate.way:
+        raise Failed(f"{key} is being moved by a command with {way}, which hasn't come to its end: give {way} again")
+
+
+def is_written_here(here: ThriftSource, followed: Followed, key: DatabaseKey) -> bool:
+    """Whether somebody has changed a database here since a command before was about to send clients here."""
+    _, position = followed.state.under_way.get(key, ("", 0))
+    return bool(position and entries_since(here, followed.state.renaming.database_key(key), position))
 
 
 def wait_for_transactions(side: Source, key: DatabaseKey, where: str) -> None:

@@ -9,6 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -188,7 +189,8 @@ class FrontFile:
                 os.fsync(file.fileno())
             new.replace(self.path)
         except OSError as error:
-            new.unlink(missing_ok=True)
+            with suppress(OSError):  # on a disk that is read-only, also where it isn't there
+                new.unlink()
             raise UserError(f"{self.path} can't be replaced: {error.strerror}") from None
 
 

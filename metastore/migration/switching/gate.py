@@ -36,6 +36,10 @@ class NotTaken(UserError):
 class Gate(Protocol):
     """The way from clients to one database, which lives in `old` or `new`."""
 
+    @property
+    def way(self) -> str:
+        """The options that stand for it."""
+
     def check(self) -> None:
         """Raises UserError if the rest can't be done."""
 
@@ -65,6 +69,10 @@ class FrontGate:
         self._new = new
         self._uris = uris
         self._login = login
+
+    @property
+    def way(self) -> str:
+        return f"--front {self._file.path.name}"  # others may see it in another directory
 
     def check(self) -> None:
         self._file.lead(self._front, self._old, self._new, only_tried=True)
@@ -126,6 +134,8 @@ def _is_open(client: ThriftClient, front: str) -> bool:
 
 class HandGate:
     """The operator has stopped the writers, and will send them to the other metastore."""
+
+    way = "--frozen-by-hand"
 
     def __init__(self, database: str, where: str) -> None:
         self._database = database

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from thrift.Thrift import TApplicationException
 
+from lake.protocol.hive import Database
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.objects import MOVED_TO, MOVING_TO, DatabaseKey, without_marks
 from metastore.migration.source import error_text
@@ -15,6 +16,12 @@ from metastore.migration.thrift_source import ThriftSource
 
 LISTENER = "lake.metastore.hive.MovedDatabases"
 _LISTENERS = ("hive.metastore.pre.event.listeners", "metastore.pre.event.listeners")
+
+
+def claimed_by(database: Database) -> str | None:
+    """Where a database there goes to, or has gone, as its marks say; None if it stays."""
+    parameters = database.parameters or {}
+    return parameters.get(MOVED_TO) or parameters.get(MOVING_TO) or None
 
 
 class Marks:

@@ -49,6 +49,8 @@ class Returner:
         self._old = old
         self._back = back
         self.problems: list[Remark] = []
+        self.dropped: list[str] = []
+        """Tables, partitions and functions that aren't here."""
         self._keys = Constraints(old, lambda name, text: self._problem("constraints", name, text))
 
     def mend(self, key: DatabaseKey, here: DatabaseKey, affected: Affected) -> None:
@@ -98,7 +100,8 @@ class Returner:
         there = {each.functionName or "": each for each in self._old.functions(key)}
         for name in sorted(there):
             if name not in wanted or canonical.of_struct(wanted[name]) != canonical.of_struct(there[name]):
-                self._call("functions", f"{key}.{name}", "drop_function", key.on_the_wire, name)
+                if self._call("functions", f"{key}.{name}", "drop_function", key.on_the_wire, name):
+                    self.dropped += [] if name in wanted else [f"function {key}.{name}"]
                 del there[name]
         for name in sorted(wanted.keys() - there.keys()):
             self._call("functions", f"{key}.{name}", "create_function", wanted[name])
@@ -122,8 +125,10 @@ class Returner:
         inverse = self._here_key(key)
         here, there = self._here.table(inverse), self._old.table(key)
         if here is None:
-            if there is not None:
-                self._call("tables", str(key), "drop_table", key.of_database.on_the_wire, key.table, False)
+            if there is not None and self._call(
+                "tables", str(key), "drop_table", key.of_database.on_the_wire, key.table, False
+            ):
+                self.dropped.append(f"table {key}")
             return
         if self._here.timeline_position(here) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
             self._problem("tables", str(key), "it is a lake table here, which no other metastore can keep")
@@ -257,7 +262,8 @@ class Returner:
                 needResult=False,
                 catName=key.catalog,
             )
-            self._call("partitions", f"{key} {names[0]}", "drop_partitions_req", request)
+            if self._call("partitions", f"{key} {names[0]}", "drop_partitions_req", request):
+                self.dropped += [f"partition {key} {name}" for name in names]
 
     # --- calls ------------------------------------------------------------------------------------------------
 

@@ -9,16 +9,18 @@ from collections.abc import Callable
 from lake.protocol.errors import UserError
 from metastore.migration.followed import Followed, Home
 from metastore.migration.mapping import Renaming
-from metastore.migration.mirroring import problems_text
+from metastore.migration.mirroring import problems_text, some_of
 from metastore.migration.objects import DatabaseKey, Remark
 from metastore.migration.source import TakenOver
 from metastore.migration.switching.cutting_over import (
     QUIET_SECONDS,
     Failed,
     Moved,
+    check_way,
     compare,
     entries_since,
     holding,
+    is_written_here,
     sorted_out,
     switch,
     thaw,
@@ -68,16 +70,25 @@ class RollBack:
             home = self._followed.state.home(key)
             if home is Home.THERE:
                 raise Failed(f"{key} lives there: nothing is to be rolled back")
-            if home is Home.CUTTING or (home is Home.SWITCHING and not unfinished.is_switched()):
+            check_way(self._followed, key, gate)
+            if home is Home.CUTTING or (
+                home is Home.SWITCHING
+                and not (unfinished.is_switched() or is_written_here(self._here, self._followed, key))
+            ):
                 self._marks.clear(key)
                 self._pointers.restore(key)
                 thaw(unfinished, self._say)
                 self._followed.settle(key, Home.THERE)
                 self._say(f"{key}: its cut-over had not come to its end; it may be written there again")
                 return Moved(str(key), 0.0, 0)
-            if home is Home.RETURNING and gate.is_switched():
+            if home is Home.RETURNING and (gate.is_switched() or self._is_written_there(key)):
                 return self._finish(key, gate, time.monotonic(), 0, [])
             return self._move(key, gate)
+
+    def _is_written_there(self, key: DatabaseKey) -> bool:
+        """As `is_written_here`, of the metastore there."""
+        _, position = self._followed.state.under_way.get(key, ("", 0))
+        return bool(position and entries_since(self._old, key, position))
 
     def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
         self._followed.settle(key, Home.HERE)
@@ -91,7 +102,7 @@ class RollBack:
             self._say(f"{key}: frozen")
             wait_for_transactions(self._here, self._followed.state.renaming.database_key(key), "here")
             compared, notes, position = self._bring_the_rest(key)
-            self._followed.settle(key, Home.RETURNING)
+            self._followed.settle(key, Home.RETURNING, gate.way, self._old.last_event() or 0)
         except BaseException as error:
             if not isinstance(error, TakenOver):
                 self._give_up(key, gate)
@@ -170,6 +181,8 @@ class RollBack:
                 if not blocking:
                     return found.compared, notes
                 returner.mend(key, here, found.affected)
+            if returner.dropped:
+                self._say(f"{key}: dropped there, since it isn't here: {some_of(returner.dropped)}")
             before, problems = problems, returner.problems
             if not checked:
                 return 0, []  # writers go on: what they dropped meanwhile looks like a problem

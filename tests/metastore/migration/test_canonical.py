@@ -1,7 +1,9 @@
 """The form in which objects of two metastores are compared."""
 
+from lake.protocol.hive import HiveObjectPrivilege, HiveObjectRef, HiveObjectType, PrincipalType, PrivilegeGrantInfo
 from metastore.migration import canonical
 from metastore.migration.objects import MOVED_TO, MOVING_TO
+from metastore.migration.verifying import grant_name
 from tests.support import builders
 
 
@@ -47,3 +49,16 @@ def test_that_a_database_moves_is_no_difference() -> None:
         assert canonical.of_struct(own.replace(parameters={"a": "b", **marks})) == canonical.of_struct(own)
         assert canonical.of_struct(own.replace(parameters=marks)) == canonical.of_struct(own.replace(parameters=None))
     assert canonical.of_struct(own) != canonical.of_struct(own.replace(parameters=None))
+
+
+def test_two_grants_have_two_names() -> None:
+    """Or one of them would hide the other when both metastores are compared."""
+
+    def name(values: list[str], grantor: PrincipalType) -> str:
+        of = HiveObjectRef(HiveObjectType.PARTITION, "d", "t", values)
+        info = PrivilegeGrantInfo("SELECT", 0, "ops", grantor, False)
+        return grant_name(HiveObjectPrivilege(of, "ann", PrincipalType.USER, info))
+
+    user, role = PrincipalType.USER, PrincipalType.ROLE
+    assert name(["a", "b/c"], user) == "ann (user): SELECT on partition d.t.a/b%2Fc by ops"
+    assert len({name(["a", "b/c"], user), name(["a/b", "c"], user), name(["a", "b/c"], role)}) == 3

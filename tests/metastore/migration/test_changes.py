@@ -78,6 +78,17 @@ def test_a_table_is_read_with_its_partitions_only_where_they_may_have_changed() 
     assert moved == {T: whole, TableKey("hive", "other", "t"): whole}
 
 
+def test_when_a_table_that_has_gone_was_made() -> None:
+    """By which it is told from another one of its name."""
+    made = table(createTime=7)
+    dropped = event("DROP_TABLE", {"tableObjJson": text(made)})
+    found = changes_of([event("DROP_TABLE"), dropped]).tables[T]
+    assert found == TableChange(itself=True, everything=True, remade=True, gone={7})
+    renamed = altered(made, table("u", createTime=7))
+    assert (renamed[T].gone, renamed[T._replace(table="u")].gone) == ({7}, set())
+    assert altered(made, table(createTime=7, parameters={"x": "1"}))[T].gone == set()
+
+
 @pytest.mark.parametrize(
     "odd",
     [

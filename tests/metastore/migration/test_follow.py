@@ -271,6 +271,72 @@ def test_a_table_of_others_is_not_replaced_by_one_of_its_name(
     assert here.get_partition_names("fn_2", "t", -1) == ["dt=2"]
 
 
+def test_a_table_of_others_is_not_dropped_with_one_of_its_name(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
+) -> None:
+    """There it is dropped, or gets another name, or is made again. Those that came from there go."""
+    for client in (here, there):
+        made(client, "fq", tmp_path)
+    names = ("dropped", "renamed", "remade")
+    here.lake_import(ImportRequest(tables=[table("fq", each, tmp_path).replace(createTime=5) for each in names]))
+    for name in (*names, *(f"own_{each}" for each in names)):
+        there.create_table(table("fq", name, tmp_path))
+    run("import", old.uri, "--uri", ours.uri, "--databases", "fq", code=1)
+    for begin in ("", "own_"):
+        there.drop_table("fq", f"{begin}dropped", False)
+        new = there.get_table("fq", f"{begin}renamed").replace(tableName=f"{begin}new")
+        there.alter_table("fq", f"{begin}renamed", new)
+        there.drop_table("fq", f"{begin}remade", False)
+        there.create_table(table("fq", f"{begin}remade", tmp_path))
+    found = follow(old.uri, ours, "--databases", "fq", code=1)
+    assert sorted(each["name"] for each in found["problems"]) == [f"fq.{each}" for each in sorted(names)]
+    assert here.get_all_tables("fq") == ["dropped", "new", "own_new", "own_remade", "remade", "renamed"]
+    assert [here.get_table("fq", each).createTime for each in names] == [5, 5, 5]
+
+
+def test_a_metastore_that_was_set_back_is_compared(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
+) -> None:
+    """To a copy of its database, from which it has come to the same numbers by other changes."""
+    made(there, "fr", tmp_path)
+    run("import", old.uri, "--uri", ours.uri, "--databases", "fr")
+    source = Holed(old.uri)
+    source.change = lambda events: events
+    for turn in ("after an import", "after a comparison"):
+        [followed] = [each for each in all_of(ThriftSource(ours.uri), old.uri) if each.databases == "fr"]
+        position = followed.position
+        source.change = lambda events, position=position, turn=turn: [
+            each.replace(message=f"{each.message} {turn}") if each.eventId == position else each for each in events
+        ]
+        there.create_table(table("fr", f"t{position}", tmp_path))
+        [compared] = follower(source, ours, "fr").run(until_current=True).compared
+        assert f"entry {position:,} is another one than it was" in compared
+
+
+def test_a_new_database_does_not_get_into_one_that_has_its_name_here(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
+) -> None:
+    """Whose own name is another one there."""
+    made(there, "ft_1", tmp_path)
+    options = ("--uri", ours.uri, "--databases", "ft_*")
+    run("import", old.uri, *options, "--rename", "ft_1=ft_2")
+    own = here.get_database("ft_2")
+    made(there, "ft_2", tmp_path)
+    said = complaint("import", old.uri, "--uri", ours.uri, "--databases", "ft_2")
+    assert "ft_1 and ft_2 would both become ft_2" in said
+    there.create_table(table("ft_2", "t", tmp_path))
+    there.create_table(table("ft_1", "u", tmp_path))
+    found = follow(old.uri, ours, "--databases", "ft_*", code=1)
+    [problem] = found["problems"]
+    assert (problem["name"], found["current"]) == ("ft_2", True)
+    assert "ft_1 has its name here, by --rename" in problem["text"]
+    assert (here.get_all_tables("ft_2"), here.get_database("ft_2")) == (["u"], own)
+    assert "ft_1 has its name here" in complaint("cut-over", old.uri, "ft_2", *options, "--frozen-by-hand")
+    there.drop_database("ft_2", False, True)
+    assert follow(old.uri, ours, "--databases", "ft_*")["problems"] == []
+    assert here.get_all_tables("ft_2") == ["u"]
+
+
 def test_late_entries_with_a_number_twice_are_dealt_with(
     old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, here: ThriftClient, tmp_path: Path
 ) -> None:
@@ -348,6 +414,29 @@ def test_nobody_takes_it_from_a_command(
     assert follow(old.uri, ours, "--databases", "fh")["current"]
 
 
+def test_a_follower_says_what_it_waits_for(
+    old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Maybe of a command that was killed: nothing is followed until it is given again."""
+    monkeypatch.setattr("metastore.migration.following.POLL_SECONDS", 0.1)
+    monkeypatch.setattr("metastore.migration.following._SAY_SECONDS", 0.0)
+    made(there, "fs", tmp_path)
+    run("import", old.uri, "--uri", ours.uri, "--databases", "fs")
+    one = follower(ThriftSource(old.uri), ours, "fs")
+    one.run(until_current=True)
+    said: list[str] = []
+    one._warn = said.append
+    [command] = [each for each in all_of(ThriftSource(ours.uri), old.uri) if each.databases == "fs"]
+    with holding(ThriftSource(ours.uri), command, "the cut-over of fs"):
+        thread = threading.Thread(target=one._take_again)
+        thread.start()
+        deadline = time.monotonic() + 20
+        while not said and time.monotonic() < deadline:
+            time.sleep(0.05)
+    thread.join()
+    assert said == ["waits: the cut-over of fs has not come to its end. If it isn't under way, do it again"]
+
+
 def test_it_halts_and_says_why(
     old: MetastoreServer, there: ThriftClient, ours: MetastoreServer, tmp_path: Path
 ) -> None:
@@ -380,6 +469,7 @@ def test_without_a_log_all_is_compared(
         writer.write(10)
         run("import", source, "--uri", ours.uri, "--databases", "fg*")
         writer.write(12)
+        assert ThriftSource(source).says_no_log()
         found = follow(source, ours, "--databases", "fg*")
         assert "keeps no notification log" in found["compared"][0]
         assert differences(source, ours, "--databases", "fg*") == []

@@ -185,3 +185,15 @@ def test_clients_are_led_nowhere_else_if_it_was_not_frozen_all_the_time(file: Fr
     gate.switch()
     gate.switch()
     assert file.leads_to("sales", new)
+
+
+def test_a_file_on_a_disk_that_is_read_only(file: FrontFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There nothing can be removed either, also what isn't there."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "open", refused)
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(UserError, match="can't be replaced: Read-only file system"):
+        file._write("new")

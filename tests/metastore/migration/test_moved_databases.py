@@ -226,8 +226,12 @@ def test_another_metastore_is_told_where_it_lives(place: Place, old: ThriftClien
     made(place, old, name, tmp_path)
     by_hand(place, "cut-over", name)
     gone = f"it was cut over to another metastore: {place.ours.uri}"
-    planned = run("plan", place.old, "--databases", name)
-    assert ("databases", name, gone) in {(each["kind"], each["name"], each["text"]) for each in planned["remarks"]}
+    unmet = ("--databases", f"{name},slaes", "--rename", "a=b", "--location", "s3://no=s3a://x")
+    planned = run("plan", place.old, *unmet, "--location", f"file:{tmp_path}=s3a://y")
+    remarks = [(each["kind"], each["name"], each["text"]) for each in planned["remarks"]]
+    assert ("databases", name, gone) in remarks
+    assert [each[1] for each in remarks if each[2].startswith("no database")] == ["slaes", "a"]
+    assert [each[1] for each in remarks if each[2].startswith("no location")] == ["s3://no"]
     with MetastoreServer(tmp_path / "third", "--workers", "1") as third:
         found = run("import", place.old, "--uri", third.uri, "--databases", name, code=1)
         assert [(each["kind"], each["name"], each["text"]) for each in found["problems"]] == [("databases", name, gone)]

@@ -37,7 +37,7 @@ from lake.protocol.hive import (
 )
 from lake.protocol.lake import ImportRequest
 from metastore.migration.followed import Home
-from metastore.migration.objects import MOVED_TO, DatabaseKey, Positions
+from metastore.migration.objects import MOVED_TO, MOVING_TO, DatabaseKey, Positions
 from metastore.migration.source import SourceFailed
 from metastore.migration.switching.cutting_over import entries_since
 from metastore.migration.switching.front_file import FrontFile, Site
@@ -47,8 +47,9 @@ from tests.metastore.migration.following import complaint, differences, follow, 
 from tests.metastore.migration.killing import answered
 from tests.metastore.migration.places import Going, Killable, Place, backends
 from tests.metastore.migration.random_changes import Tables
+from tests.metastore.migration.refused_changes import function_of
 from tests.spark.session import SparkError, SparkSession, require
-from tests.support import builders
+from tests.support import builders, called
 from tests.support.front import FrontServer
 from tests.support.server import MetastoreServer
 
@@ -349,9 +350,18 @@ def test_what_lives_here_is_taken_by_no_other_metastore(place: Place, tmp_path: 
     options = ("--uri", place.ours.uri, "--databases", "sf")
     for source in (other, place.old):
         run("import", source, *options)
+    with place.client("old") as client:
+        own = place.ours.uri  # of a request that came late
+        for mark in ({MOVING_TO: "thrift://third:1"}, {MOVED_TO: "thrift://third:1"}, {MOVING_TO: own, MOVED_TO: ""}):
+            client.alter_database("sf", client.get_database("sf").replace(parameters=mark))
+            if own not in mark.values():
+                said = complaint("cut-over", place.old, "sf", *options, "--frozen-by-hand")
+                assert "sf goes, or has gone, to another metastore: thrift://third:1" in said
+                assert client.get_database("sf").parameters == mark
     run("cut-over", place.old, "sf", *options, "--frozen-by-hand")
     with place.client("ours") as ours:
         ours.create_table(builders.table("sf", "new", sd=builders.storage(location=f"file:{tmp_path}/sf/new")))
+    assert "SOURCE and --uri are one metastore" in complaint("import", place.ours.uri, "--uri", place.ours.uri)
     said = complaint("cut-over", other, "sf", *options, "--frozen-by-hand")
     assert f"sf lives here already: it was brought from {place.old} (sf)" in said
     assert tables(place, "ours", "sf") == ["new"]
@@ -666,3 +676,79 @@ def test_a_roll_back_whose_file_was_changed_meanwhile_closes_the_old_one_again(
     assert (place.home("sk_2"), tables(place, "ours", "sk_2")) == (Home.HERE, ["t"])
     place.switch("roll-back", "sk_2", "--databases", "sk_2")
     assert tables(place, "old", "sk_2") == ["t"]
+
+
+class Ended(Exception):
+    """A command is killed."""
+
+
+def begun_by_hand(what: str, place: Place, name: str, options: tuple[str, ...], patched: pytest.MonkeyPatch) -> None:
+    """A command that is killed when clients are to be sent to the other side."""
+
+    def killed(_: HandGate) -> None:
+        raise Ended
+
+    patched.setattr(HandGate, "switch", killed)
+    with pytest.raises(Ended):
+        run(what, place.old, name, *options, "--frozen-by-hand")
+
+
+def test_what_was_written_where_clients_were_sent_is_not_overwritten(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command was killed, and the next one can't see that they were sent."""
+    options = ("--uri", place.ours.uri, "--databases", "su")
+
+    def add(client: ThriftClient, table: str) -> None:
+        client.create_table(builders.table("su", table, sd=builders.storage(location=f"file:{tmp_path}/su/{table}")))
+
+    with place.client("old") as old, place.client("ours") as ours:
+        old.create_database(builders.database("su", locationUri=f"file:{tmp_path}/su"))
+        run("import", place.old, *options)
+        for again in ("cut-over", "roll-back"):
+            with monkeypatch.context() as patched:
+                begun_by_hand("cut-over", place, "su", options, patched)
+            for other in ("cut-over", "roll-back"):
+                said = place.complaint(other, "su", "--databases", "su")
+                assert "su is being moved by a command with --frozen-by-hand" in said
+            add(ours, again.replace("-", "_"))
+            run(again, place.old, "su", *options, "--frozen-by-hand")
+            assert place.home("su") is (Home.HERE if again == "cut-over" else Home.THERE)
+            if again == "cut-over":
+                with monkeypatch.context() as patched:
+                    begun_by_hand("roll-back", place, "su", options, patched)
+                add(old, "sent_back")
+                run("roll-back", place.old, "su", *options, "--frozen-by-hand")
+                assert place.home("su") is Home.THERE
+        assert old.get_all_tables("su") == ["cut_over", "roll_back", "sent_back"]
+
+
+def test_what_was_made_here_before_a_cut_over_is_not_dropped_in_silence(place: Place, tmp_path: Path) -> None:
+    """In a database that came from there. What one command has done is told if it fails at another database."""
+    options = ("--uri", place.ours.uri, "--databases", "sv*")
+
+    def table(name: str, *keys: str) -> Any:
+        sd = builders.storage(location=f"file:{tmp_path}/{name}")
+        return builders.external_table("sv", name, keys=keys, sd=sd)
+
+    with place.client("old") as old, place.client("ours") as ours:
+        old.create_database(builders.database("sv", locationUri=f"file:{tmp_path}/sv"))
+        for name in ("t", "gone"):
+            old.create_table(table(name, "dt"))
+        run("import", place.old, *options)
+        old.drop_table("sv", "gone", False)
+        ours.create_table(table("mine"))
+        ours.create_function(function_of("sv"))
+        ours.add_partitions([builders.partition("sv", "t", "1")])
+        said = complaint("cut-over", place.old, "sv", *options, "--frozen-by-hand")
+        assert "dropped here, since it isn't there: partition sv.t dt=1" in said
+        assert "sv differs, so it stays: " in said
+        assert "functions sv.f: it isn't there" in said and "tables sv.mine: it isn't there" in said
+        assert (ours.get_all_tables("sv"), ours.get_functions("sv", "*")) == (["mine", "t"], ["f"])
+        ours.drop_table("sv", "mine", False)
+        ours.drop_function("sv", "f")
+        said = complaint("cut-over", place.old, "sv", "sv_not", *options, "--frozen-by-hand")
+        assert "sv lives here: " in said and "there is no database sv_not" in said
+        old.create_table(table("late"))
+        result = called.run("migrate", "roll-back", place.old, "sv", *options, "--frozen-by-hand")
+        assert "sv: dropped there, since it isn't here: table sv.late" in result.stderr

@@ -118,6 +118,20 @@ def test_what_is_here_only_is_named(
         ("databases", "own", "it isn't there"),
     }
     assert any("other engines" in each["text"] for each in found["uncompared"])
+    for options, named in (
+        (("--databases", "ow*"), ["own"]),
+        (("--databases", "gone", "--rename", "gone=own"), ["own"]),
+        (("--databases", "own", "--rename", "own=other"), []),
+    ):
+        found = run("verify", pair, *options, code=len(named))
+        assert [each["name"] for each in found["differences"]] == named
+        unmet = [each["name"] for each in found["uncompared"] if each["kind"] == "databases"]
+        assert unmet == [options[1]]
+    result = called.run(
+        "migrate", "import", pair[0].uri, "--uri", pair[1].uri, "--databases", "slaes", "--rename", "a=b"
+    )
+    assert "--databases: no database there is called slaes" in result.stderr
+    assert "--rename: no database there is called a\n" in result.stderr
 
 
 def test_what_both_answer_as_before_is_not_compared_again(
