@@ -137,14 +137,14 @@ class History:
         """The rows that are shown while all changes are held."""
         return [[*row] for _, row in sorted(self.last.items()) if row is not None]
 
-    def check(self, source: Any, step: int, *, is_told: bool, is_behind: bool = False) -> None:
+    def check(self, source: Any, step: int, *, is_told: bool, leaves_out: bool = False) -> None:
         """Checks the rows that are shown while all changes are held. `is_told`: the source tells all of its changes;
-        else rows may wait that could be told, and none is shown that there never was. `is_behind`: the table may have
-        begun to be read again before a change that leaves a large value out; such a change waits, too."""
+        else rows may wait that could be told, and none is shown that there never was. `leaves_out`: changes don't have
+        large values that stay, so that one waits before which the table has begun to be read again."""
         found, wanted = self.shown(source, ALL_HELD), self.wanted()
         said = f"{self.name}, step {step}: {'; '.join(self.statements)}"
         are_large = all(len(row[3] or "") >= LARGE for row in wanted if row not in found)
-        if is_told and not (is_behind and are_large):
+        if is_told and not (leaves_out and are_large):
             assert found == wanted, said
             return
         for row in found:
@@ -233,7 +233,7 @@ def test_random_histories(source: Source) -> None:
         capture(source, rng)
         for each in histories:
             if step % 4 == 3 or rng.random() < 0.2:
-                each.check(source, step, is_told=True)
+                each.check(source, step, is_told=True, leaves_out=True)
     check_applied(source, histories, lambda: capture(source, rng))
 
 
@@ -258,5 +258,5 @@ def test_several_changes_before_a_capture_hears_of_them(source: Source, is_prepa
         capture(source, rng)
         for each in histories:
             if step % 3 == 2 or rng.random() < 0.2:
-                each.check(source, step, is_told=is_prepared, is_behind=True)
+                each.check(source, step, is_told=is_prepared, leaves_out=True)
     check_applied(source, histories, lambda: capture(source, rng))
