@@ -6,6 +6,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from lake.layers.compiler.deltas import Deltas, joined, select_from
+from lake.layers.compiler.typed import as_json
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 
 
@@ -59,7 +60,7 @@ def _is_null(column: str) -> exp.Expr:
 
 
 def _differ(name: str, *, as_text: bool) -> exp.Expr:
-    sides = [exp.column(name, table=side, quoted=True) for side in ("l", "r")]
+    sides: list[exp.Expr] = [exp.column(name, table=side, quoted=True) for side in ("l", "r")]
     if as_text:
-        sides = [exp.cast(each, "string") for each in sides]  # type: ignore[misc]
+        sides = [as_json(each) for each in sides]
     return exp.not_(exp.NullSafeEQ(this=sides[0], expression=sides[1]))

@@ -10,15 +10,13 @@ from lake.layers.compiler.building import Built, numbered
 from lake.layers.compiler.deltas import Deltas, Relations, Restriction, Side, joined, select_from
 from lake.layers.compiler.differences import Shape, differences, same_key
 from lake.layers.compiler.merging import Mergeable, changed_groups, mergeable_in, merged_rows
-from lake.layers.compiler.typed import has_map
+from lake.layers.compiler.typed import as_json, has_map
 from lake.layers.errors import BadQuery
 from lake.protocol.formats.keyed_table import KEY_TYPES
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 
 ROW_KEY = "_row_key"
 """A column of tables whose rows are known by something that their visible columns can't say: a text of it."""
-
-_TIMES = "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')"
 
 
 @dataclass(frozen=True)
@@ -263,7 +261,7 @@ def _text(column: str, kind: str) -> exp.Expr:
     if kind == "timestamp":
         return exp.cast(exp.UnixMicros(this=value), "string")
     if kind.startswith(("array<", "struct<", "map<")):
-        return exp.maybe_parse(f"to_json({column}, {_TIMES})", dialect="spark")
+        return as_json(value)
     text = exp.cast(value, "string")
     if kind in ("double", "float"):  # 0.0 and -0.0 are equal, and have two texts
         return exp.Case().when(exp.column(column).eq(0), exp.Literal.string("0")).else_(text)

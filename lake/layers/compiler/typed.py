@@ -5,9 +5,12 @@ The BIGINT 1 is equal to the texts '1' and '01'; the INT 1 and the BIGINT 1 are 
 
 import re
 
+from sqlglot import exp
+
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
+_JSON = "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')"
 _WIDER = frozenset([("float", "double"), ("date", "timestamp")])
 """Types of which each value has one of its own in the other."""
 
@@ -21,6 +24,14 @@ def are_alike(one: str, other: str) -> bool:
         return False
     (whole, fraction), (others_whole, others_fraction) = ((found or (0, 0)) for found in digits)
     return max(whole, others_whole) + max(fraction, others_fraction) <= _MOST_DIGITS
+
+
+def as_json(value: exp.Expr) -> exp.Expr:
+    """The JSON of an array, a struct or a map. In a cast to STRING, NULL is the same as the text 'null'.
+
+    Of the same map there may be several, by the order of its entries.
+    """
+    return exp.maybe_parse(f"to_json({value.sql('spark')}, {_JSON})", dialect="spark")
 
 
 def has_map(kind: str) -> bool:

@@ -168,13 +168,17 @@ def test_a_table_of_the_candidate_keeps_its_keys(spark: SparkSession, database: 
 
 
 def test_layers_on_spark(spark: SparkSession, database: str) -> None:
-    layers = Layers(spark, database, {"wide": QUERIES["wide"]})
+    layers = Layers(
+        spark, database, {"wide": QUERIES["wide"], "places": "SELECT id, map('in', city) AS m FROM customers"}
+    )
     assert {how for how, _ in layers.refresh().values()} == {"full"}
     layers.change()
-    layers.queries = {"wide": RESPELLED}
-    assert layers.call("planned()") == {"wide": [["formatting"], "nothing"]}
+    layers.write("customers", "VALUES (3, 'a', 'null') AS t(id, name, city)")  # it was NULL
+    layers.queries["wide"] = RESPELLED
+    assert layers.call("planned()") == {"wide": [["formatting"], "nothing"], "places": [[], "nothing"]}
     found = layers.refresh()
     assert found["wide"] == ["incremental", 3], "one row updated, one inserted, one deleted"
+    assert found["places"] == ["incremental", 3], "two rows updated, one inserted"
 
 
 @pytest.mark.long
