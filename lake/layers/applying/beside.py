@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from lake.layers.applying.planning import Computes, LayerPlan, asked_in, reverted_in
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.graph import Graph, Node
-from lake.layers.runner.claims import announced, claimed
+from lake.layers.runner.claims import announced
 from lake.layers.runner.definitions import Definitions, definition_of
 from lake.layers.runner.layer_tables import PROJECT, if_there
 from lake.layers.runner.records import latest_refresh
@@ -76,20 +76,16 @@ class _Beside:
         runner, project = self._runner, self._runner.graph.project
         changed = [each.layer for each in plan if each.changes and each.layer in self._names]
         claims = {name: lake for name in changed if (lake := _found(runner.table(name))) is not None}
-        with claimed([*claims.values()], project.name, runner.heartbeat_seconds):
-            runner.claims = frozenset(claims)
-            try:
-                graph = self._graph()
-                self._compute(runner.redirected(graph, self._table), graph)
-                runner.pause("beside")
-                runner.progress("cutting over")
-                beside = {name: self._table(name) for name in self._names}
-                # By now another table may have a layer's name.
-                own = [lake for name in beside if (lake := _found(runner.find(name))) is not None]
-                with announced(own, project.name, runner.heartbeat_seconds):
-                    result = runner.refresh(asked_in(plan), reverted=reverted_in(plan), beside=beside)
-            finally:
-                runner.claims = frozenset()
+        with runner.claiming(claims):
+            graph = self._graph()
+            self._compute(runner.redirected(graph, self._table), graph)
+            runner.pause("beside")
+            runner.progress("cutting over")
+            beside = {name: self._table(name) for name in self._names}
+            # By now another table may have a layer's name.
+            own = [lake for name in beside if (lake := _found(runner.find(name))) is not None]
+            with announced(own, project.name, runner.heartbeat_seconds):
+                result = runner.refresh(asked_in(plan), reverted=reverted_in(plan), beside=beside)
         runner.pause("cut over")
         for lake in beside.values():
             _drop(lake)

@@ -1,7 +1,8 @@
 """Understands a project's layers as their tables stand, and refreshes them: again where another runner was quicker."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from lake.client.lake_types import Moment, Schema
 from lake.layers.compiler.building import Table
@@ -83,6 +84,16 @@ class Runner:
 
     def _like(self, graph: Graph, table: Callable[[str], LakeTable]) -> "Runner":
         return Runner(graph, table, self.engine, heartbeat_seconds=self.heartbeat_seconds, choose=self.choose)
+
+    @contextmanager
+    def claiming(self, layers: Mapping[str, LakeTable]) -> Iterator[None]:
+        """Claims layers, by name with their tables, for what this runner does in the block. Raises DefinedElsewhere."""
+        with claimed([*layers.values()], self.graph.project.name, self.heartbeat_seconds):
+            self.claims = frozenset(layers)
+            try:
+                yield
+            finally:
+                self.claims = frozenset()
 
     def table(self, name: str) -> LakeTable:
         """The lake table of that name: one table, the same until the next refresh begins."""

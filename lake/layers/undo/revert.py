@@ -22,7 +22,6 @@ from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.texts.written import Written
 from lake.layers.definitions.model import REFRESH_POLICY, Expectation, RefreshPolicy, Violation
 from lake.layers.errors import BadQuery
-from lake.layers.runner.claims import claimed
 from lake.layers.runner.definitions import (
     Definitions,
     definition_of,
@@ -53,12 +52,11 @@ class CannotRevert(UserError):
 
 @dataclass(frozen=True)
 class RevertedLayer:
-    """A layer whose definition goes back to `before`. `goes`: the digest of the one by which the table stands. `since`:
-    the first refresh by that one, None if the layer was reverted already. `difference`: from that one, as in a plan."""
+    """A layer whose definition goes back to `before`. `since`: the first refresh by the one by which the table
+    stands, None if the layer was reverted already. `difference`: from that one, as in a plan."""
 
     layer: str
     before: Defined
-    goes: str
     since: Instant | None
     difference: Sequence[str] = ()
 
@@ -138,12 +136,8 @@ def apply_revert(runner: Runner, revert: Revert, now: datetime | None = None) ->
     time = f"{now or datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     claims = {each.layer: runner.table(each.layer) for each in revert.layers if each.since is not None}
     # Before anything is written: who is refused has changed nothing.
-    with claimed([*claims.values()], runner.graph.project.name, runner.heartbeat_seconds):
-        runner.claims = frozenset(claims)
-        try:
-            return _reverted(runner, revert, time, claims)
-        finally:
-            runner.claims = frozenset()
+    with runner.claiming(claims):
+        return _reverted(runner, revert, time, claims)
 
 
 def _reverted(runner: Runner, revert: Revert, time: str, changed: Mapping[str, LakeTable]) -> RefreshResult:
@@ -168,8 +162,9 @@ def _going(runner: Runner, changed: Mapping[str, LakeTable]) -> Mapping[str, str
     the plan has shown."""
     engine, found = runner.engine(), {}
     try:
+        definitions = Definitions(engine)
         for name, lake in changed.items():
-            runner.applied.note(name, lake, latest_refresh(lake), other_than=Definitions(engine))
+            runner.applied.note(name, lake, latest_refresh(lake), other_than=definitions)
             if (digest := _digest(lake)) is not None:
                 found[name] = digest
     finally:
@@ -238,7 +233,7 @@ def _chosen(
         try:
             if reverted_at(lake) is not None:
                 now = _standing(lake)
-                standing.append(RevertedLayer(name, now, now.digest, None))
+                standing.append(RevertedLayer(name, now, None))
             elif name in wanted or not (wanted or node.is_captured):
                 found.append(_latest_change(lake, engine))
         except (NoSuchObjectException, _NothingBefore) as error:
@@ -281,7 +276,7 @@ def _latest_change(lake: LakeTable, comparer: Comparer) -> RevertedLayer:
             if _says(before) != _says(now) and (changes := changes_between(before, now, comparer)):
                 if Change.SETTINGS in changes:
                     raise _NothingBefore("it changed with the project's settings for Spark: put them back in its file")
-                return RevertedLayer(lake.name, before, digest, since, tuple(text_difference(now, before)))
+                return RevertedLayer(lake.name, before, since, tuple(text_difference(now, before)))
         since = instant
     raise _NothingBefore("it has had no other definition")
 

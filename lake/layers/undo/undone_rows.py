@@ -9,6 +9,7 @@ from sqlglot import exp
 from lake.client.lake_types import Completion, Instant
 from lake.layers.compiler.deltas import Deltas, Restriction, as_text, joined, renamed, select_from
 from lake.layers.compiler.differences import Shape, differences, same_key
+from lake.layers.compiler.typed import has_map
 from lake.layers.runner.engine import Engine, SourceChange
 from lake.layers.runner.records import undoing_metadata, writes_rows
 from lake.layers.runner.source_relations import SourceRelations, plain
@@ -35,7 +36,7 @@ class UndoneRows:
         assert keyed is not None
         types = engine.columns(schema)
         key = keyed.key if keyed.is_table_wide else (*keyed.key, *keyed.partition_columns)
-        texts = frozenset(name for name, kind in types.items() if "map<" in kind.lower())
+        texts = frozenset(name for name, kind in types.items() if has_map(kind))
         self.lake = lake
         self.instants: Sequence[Instant] = [
             each.instant for each in lake.changes(after, up_to, include_uncommitted=True) if writes_rows(each)
