@@ -51,8 +51,8 @@ NUMBERS = itertools.count(1)
 
 @pytest.fixture
 def name() -> str:
-    """A database that nobody uses."""
-    return f"f{next(NUMBERS)}"
+    """A database that nobody uses. Names of other tests end in hexadecimal digits, which no name of here is a part of."""
+    return f"unused{next(NUMBERS)}n"
 
 
 def test_databases_are_made_where_their_names_lead(
@@ -356,13 +356,14 @@ def _calls(rng: random.Random, db: str) -> list[Callable[[ThriftClient], Any]]:
     return [one() for _ in range(60)]
 
 
-def _outcome(call: Callable[[ThriftClient], Any], client: ThriftClient, names: list[str]) -> str:
+def _outcome(call: Callable[[ThriftClient], Any], client: ThriftClient, names: list[str], *, has_order: bool) -> str:
+    """What a call gives. `has_order`: its lists have an order; Hive gives tables as its database finds them."""
     try:
         found = call(client)
     except (ExceptionStruct, TApplicationException) as error:
         return type(error).__name__  # the texts name the database as the backend does
     _forget_times(found)
-    text = repr(found)
+    text = repr(found if has_order or not isinstance(found, list) else sorted(found, key=repr))
     for each in names:
         text = text.replace(each, "DB")
     return text
@@ -394,7 +395,8 @@ def test_random_calls_give_what_the_backend_gives(
     direct.create_database(Database(name=by_hand))
     one, other = _calls(random.Random(seed), by_front), _calls(random.Random(seed), by_hand)
     for number, (mine, theirs) in enumerate(zip(one, other, strict=True)):
-        found = _outcome(mine, client, [by_front, f"{name}front"])
-        assert found == _outcome(theirs, direct, [by_hand]), f"call {number}"
+        found = _outcome(mine, client, [by_front, f"{name}front"], has_order=backend == "ours")
+        wanted = _outcome(theirs, direct, [by_hand], has_order=backend == "ours")
+        assert found == wanted, f"call {number}"
     client.drop_database(by_front, True, True)
     direct.drop_database(by_hand, True, True)
