@@ -57,6 +57,11 @@ def _made(name: str) -> tuple[str, str, str, str, str]:
     return name, f"{name}_changes", f"{name}_flow", f"{name}_misfits", f"{name}_as_sent"
 
 
+def _quoted(name: str) -> str:
+    """The name of one of these, perhaps with its database, in SQL."""
+    return ".".join(map(quoted, name.split(".")))
+
+
 def definition(
     lake: LakeTable,
     table: str,
@@ -70,10 +75,11 @@ def definition(
     """The definitions for one table: its typed changes, and the table that they come to, by AUTO CDC. Where changes
     have large values to be filled in, or wait, a table of the changes as they were sent is between.
 
-    `name`: of the latter, by default as in the source. `quarantines`: changes with values that don't fit the types of
-    their columns go to a table of their own; else they let the refresh fail. `policy`: what becomes of changes of the
-    table's columns; None if all are applied. While one is held, the columns before it flow on. `is_printed`: for a
-    person, who has to print it again when the columns change. `properties`: of all these tables.
+    `name`: of the latter, perhaps with its database; by default as in the source. `quarantines`: changes with values
+    that don't fit the types of their columns go to a table of their own; else they let the refresh fail. `policy`: what
+    becomes of changes of the table's columns; None if all are applied. While one is held, the columns before it flow
+    on. `is_printed`: for a person, who has to print it again when the columns change. `properties`: of all these
+    tables.
     Raises CaptureError for a table without a key, whose rows no change can name, for a key that is left out, and for
     columns whose names are taken or differ by case alone.
     """
@@ -89,7 +95,7 @@ def definition(
     key = [each.name for each in columns if each.in_key]
     _check(table, columns, key)
     fills = [each for each in agreed.fills if each.column in {column.name for column in columns}]
-    target, changes, flow, misfits, sent = map(quoted, _made(name or table.rpartition(".")[2]))
+    target, changes, flow, misfits, sent = map(_quoted, _made(name or table.rpartition(".")[2]))
     listed = ", ".join(map(quoted, key))
     # A definition that is printed may be there for longer than the raw table.
     begin = None if is_printed else begin_of(history, columns[-1].form, None if held is None else held.since)

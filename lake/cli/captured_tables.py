@@ -12,6 +12,32 @@ from lake.tables.lake import LakeClient
 
 if TYPE_CHECKING:
     from lake.capture.schema_changes.model import SchemaChange
+    from lake.layers.compiler.graph import Graph
+    from lake.layers.definitions.model import Project
+
+
+def graph_with(client: LakeClient, project: "Project") -> "Graph":
+    """The layers of a project, with what its captured tables are defined by now.
+
+    Raises UserError, as also for a layer that has the name of a table which a captured one needs at times, or reads
+    such a table while there is none: what an earlier refresh left of it nobody brings up to date.
+    """
+    from lake.layers.compiler.graph import graph_of
+    from lake.layers.definitions.projects import with_captured
+
+    graph = graph_of(with_captured(project, definitions_of(client, project.directory)))
+    nodes = {each.name: each for each in graph.nodes}
+    for captured in project.definitions.captured:
+        sent = graph.full_name(f"{captured.name}_as_sent")
+        made = nodes.get(sent)
+        if made is not None and not (made.is_captured and made.place == captured.place):
+            why = f"the captured table {captured.name} has a table {sent} while it needs one"
+            raise BadDefinition(made.place, f"{why}: give this one another name")
+        readers = [each for each in graph.nodes if made is None and sent in each.reads]
+        if readers:
+            why = f"{readers[0].name} reads {sent}, which the captured table {captured.name} doesn't need now"
+            raise BadDefinition(readers[0].place, f"{why}, so that nobody refreshes it: read {captured.name}_changes")
+    return graph
 
 
 def definitions_of(client: LakeClient, directory: Path) -> Callable[[CapturedTable], str]:
@@ -60,7 +86,7 @@ def layers_concerned(directory: Path, raw: str) -> "Callable[[SchemaChange], lis
     made: dict[str, list[str]] = {}
     for each in project.definitions.captured:
         if each.raw.lower() == raw.lower():
-            name = f"{project.database}.{each.name}".lower()
+            name = graph.full_name(each.name)
             made.setdefault(each.table, []).extend((name, f"{name}_as_sent", f"{name}_changes", f"{name}_misfits"))
     harmless = {Kind.MOVE, Kind.ROWS, Kind.PARTITIONS, Kind.TRUNCATE, Kind.LABELS, Kind.NULLABILITY}
 

@@ -635,15 +635,14 @@ def _project(directory: Path) -> "Project":
 
 def _graph_of(project: "Project", uri: str) -> "Graph":
     from lake.layers.compiler.graph import graph_of
-    from lake.layers.definitions.projects import with_captured
 
     if not project.definitions.captured:
         return graph_of(project)
-    from lake.cli.captured_tables import definitions_of
+    from lake.cli.captured_tables import graph_with
     from lake.tables.lake import LakeClient
 
     with connect(uri), LakeClient(uri, retry_seconds=RETRY_SECONDS) as client:
-        return graph_of(with_captured(project, definitions_of(client, project.directory)))
+        return graph_with(client, project)
 
 
 def _statuses(graph: "Graph", uri: str) -> "list[LayerStatus]":

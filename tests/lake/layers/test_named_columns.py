@@ -13,6 +13,7 @@ SQL = """
 CREATE CAPTURED TABLE orders FROM raw.shop TABLE 'public.orders';
 CREATE CAPTURED TABLE customers FROM raw.shop TABLE 'public.customers';
 CREATE CAPTURED TABLE others FROM raw.others TABLE 'public.orders';
+CREATE CAPTURED TABLE ods.items FROM raw.shop TABLE 'public.items';
 CREATE TEMPORARY VIEW large AS SELECT id, amount AS total, customer FROM orders WHERE Amount > 5;
 CREATE MATERIALIZED VIEW by_customer AS SELECT customer, count(*) AS n FROM orders GROUP BY customer;
 CREATE MATERIALIZED VIEW totals AS SELECT customer, sum(total) AS total FROM large GROUP BY customer;
@@ -24,6 +25,7 @@ CREATE MATERIALIZED VIEW over_totals AS SELECT n FROM by_customer;
 CREATE MATERIALIZED VIEW without AS SELECT * EXCEPT (note) FROM customers;
 CREATE MATERIALIZED VIEW joined AS SELECT c.name FROM orders JOIN customers c USING (customer);
 CREATE MATERIALIZED VIEW apart AS SELECT amount FROM others;
+CREATE MATERIALIZED VIEW of_items AS SELECT sku FROM ods.items;
 """
 
 
@@ -40,6 +42,7 @@ def changed(kind: Kind, column: str | None, table: str = "public.orders") -> Sch
         (changed(Kind.DROP, "nothing"), "copied"),
         (changed(Kind.KEY, None), "by_customer copied joined renamed totals"),
         (changed(Kind.TYPE, "note", "public.customers"), "without"),
+        (changed(Kind.DROP, "sku", "public.items"), "of_items"),
         (changed(Kind.ROWS, None), ""),
         (changed(Kind.DROP, "amount", "public.none"), ""),
     ],

@@ -20,7 +20,7 @@ from lake.capture.schema_changes.model import Action, Position
 from lake.capture.schema_changes.policy import Policy, Rule
 from lake.capture.typed_changes import is_before
 from lake.cli import main
-from lake.cli.captured_tables import definitions_of
+from lake.cli.captured_tables import definitions_of, graph_with
 from lake.layers.compiler.graph import graph_of
 from lake.layers.definitions.projects import read_project, with_captured
 from lake.layers.errors import BadDefinition
@@ -305,7 +305,20 @@ def test_a_project_whose_tables_are_captured(source: Source, metastore_server: M
     made = queries(" POLICY 'rules.yml' MISFITS QUARANTINE")
     assert {*made} == {"t_changes", "t_misfits", "m"}
     assert "amount" in {*typed_rows(source.client, source.into, "public.t", made["t_changes"])[0]}
-    write_project(tmp_path, {"ods.sql": sql.format(source.into, "public.t", "")})
+    elsewhere = f"CREATE CAPTURED TABLE ods.t FROM {source.into} TABLE 'public.t'"
+    write_project(tmp_path, {"ods.sql": elsewhere})
+    graph = graph_with(source.client, read_project(tmp_path))
+    assert [each.name for each in graph.nodes] == ["ods.t_as_sent", "ods.t_changes", "ods.t"]
+    assert graph.sources == [source.into], "a table of the captured table's own database is between"
+    for other, message in (
+        ("n AS SELECT count(*) AS n FROM t_as_sent", r"shop\.n reads shop\.t_as_sent, .* doesn't need now.*t_changes"),
+        ("t_as_sent AS SELECT 1 AS n", r"the captured table t has a table shop\.t_as_sent while it needs one"),
+    ):
+        files = {"ods.sql": sql.format(source.into, "public.t", " POLICY 'rules.yml'")}
+        write_project(tmp_path, {**files, "others.sql": f"CREATE MATERIALIZED VIEW {other}"})
+        with pytest.raises(BadDefinition, match=f"others.sql:1: {message}"):
+            graph_with(source.client, read_project(tmp_path))
+    write_project(tmp_path, {"ods.sql": sql.format(source.into, "public.t", ""), "others.sql": ""})
     with pytest.raises(BadDefinition, match=r"ods.sql:1: what captured tables are defined by"):
         graph_of(read_project(tmp_path))
     status = CliRunner().invoke(main, ["pipeline", "status", str(tmp_path), "--uri", metastore_server.uri, "--json"])
