@@ -81,8 +81,11 @@ def definition(
     on. `is_printed`: for a person, who has to print it again when the columns change. `properties`: of all these
     tables.
     Raises CaptureError for a table without a key, whose rows no change can name, for a key that is left out, and for
-    columns whose names are taken or differ by case alone.
+    columns whose names are taken, differ by case alone or are none that layers have, and for a raw table that layers
+    can't read.
     """
+    if lake.named.catalog not in (None, "hive"):  # by its name layers would read another table
+        raise CaptureError(f"{lake.full_name} is of another catalog: layers read tables of the metastore's default one")
     history = _history(lake, table)
     if policy is None:
         agreed = Agreement(history.eras[-1].text, frozenset(), fills_of(history.eras))
@@ -146,6 +149,11 @@ def _check(table: str, columns: list[CapturedColumn], key: list[str]) -> None:
     if taken := [each.name for each in columns if each.name.lower() in _RESERVED]:
         raise CaptureError(
             f"the column {taken[0]} of {table} has a name that changes need: write its definition by hand"
+        )
+    if odd := [each.name for each in columns if not each.name.replace("_", "a").isalnum()]:
+        raise CaptureError(
+            f"the column {odd[0]} of {table} has other signs in its name than letters, digits and underscores, which"
+            " layers don't take: rename it, or leave it out by a list of columns in the publication"
         )
     if alike := [each for each, count in Counter(each.name.lower() for each in columns).items() if count > 1]:
         names = " and ".join(each.name for each in columns if each.name.lower() == alike[0])

@@ -115,6 +115,8 @@ class _Statement:
         name = self._name()
         self._expect("FROM")
         raw = self._name()
+        if raw.count(".") != 1:
+            self._refuse(f"{raw} is no name of a raw table: it is DATABASE.TABLE")
         self._expect("TABLE")
         table = self._string()
         policy: str | None = None

@@ -201,9 +201,12 @@ def test_columns_with_names_that_definitions_use(source: Source) -> None:
     assert Typed(source).rows() == [[*row]]
 
 
-def test_columns_that_differ_by_case_alone(source: Source) -> None:
+def test_columns_that_layers_do_not_have(source: Source) -> None:
     source.run('CREATE TABLE t (id int PRIMARY KEY, name text, "Name" text)')
+    source.run('CREATE TABLE odd (id int PRIMARY KEY, größe_2 int, "unit price" int)')
     source.capture()
+    with pytest.raises(CaptureError, match=r"the column unit price of public\.odd has other signs in its name"):
+        definition(source.client.table(source.into), "public.odd")
     with pytest.raises(CaptureError, match=r"the columns name and Name of public\.t differ by case alone"):
         definition(source.client.table(source.into), "public.t")
 
@@ -227,5 +230,7 @@ def test_definitions_of_all_tables(source: Source, metastore_server: MetastoreSe
     printed = CliRunner().invoke(main, ["capture", "definitions", *uri]).stdout
     assert "-- public.log has no key: only its raw changes can be read" in printed
     assert "has no key" in invoke("definitions", "--table", "public.log", *uri, code=1)
+    with pytest.raises(CaptureError, match=r"other\.raw_\d+\.shop is of another catalog"):
+        definition(source.client.table(f"other.{source.into}"), "public.t")
     graph = graph_of(read_project(write_project(tmp_path, {"ods.sql": printed})))
     assert {each.name for each in graph.nodes} >= {"shop.public_t", "shop.other_t", "shop.u"}

@@ -326,6 +326,8 @@ def test_a_project_whose_tables_are_captured(source: Source, metastore_server: M
     assert {each["layer"] for each in json.loads(status.stdout)} == layers
     for given, message in (
         ({"into": "raw.none"}, "ods.sql:1: there is no raw table raw.none"),
+        ({"into": "shop"}, "ods.sql:1: shop is no name of a raw table: it is DATABASE.TABLE"),
+        ({"into": f"other.{source.into}"}, "is no name of a raw table"),
         ({"table": "public.none"}, "ods.sql:1: nothing of public.none is captured yet"),
         ({"options": " POLICY '../x.yml'"}, "expected a file within the project"),
         ({"options": " POLICY 'none.yml'"}, "none.yml can't be read"),
