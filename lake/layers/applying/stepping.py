@@ -38,16 +38,13 @@ class Steps:
     def left(self, query: Part, lake: LakeTable | None) -> Iterator[Restated]:
         """What a table is to consist of, one after the other, until it has the query's rows. Nothing for a table that
         has them. `lake`: the table, None if it isn't there, which has come to any end by the same query."""
-        parts = None if lake is None else _parts(lake)
-        if lake is not None and parts is None:
-            return
-        last = None if parts is None else parts.parts[-1].until
-        if parts is not None and last is None:
-            return
-        ends: list[str | None] = [
-            each for each in self.ends if last is None or order(self.type, each) > order(self.type, last)
-        ]
-        since = self.lowest if last is None else last
+        since, ends = self.lowest, [*self.ends]
+        if lake is not None and latest_refresh(lake) is not None:
+            parts = _parts(lake)
+            last = None if parts is None else parts.parts[-1].until
+            if last is None:
+                return
+            since, ends = last, [each for each in ends if order(self.type, each) > order(self.type, last)]
         for end in [*ends, None]:
             both = [dataclasses.replace(query, until=since), dataclasses.replace(query, until=end)]
             yield Restated(self.column, self.type, both)
