@@ -6,4 +6,4 @@
 it needs the server's packages or a database.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

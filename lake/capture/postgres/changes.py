@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lake.capture.errors import CaptureError
-from lake.capture.postgres.layouts import CatalogTable, Unlogged
+from lake.capture.postgres.layouts import CatalogTable, StoredColumn, Unlogged
 from lake.capture.postgres.pgoutput import (
     UNCHANGED,
     Begin,
@@ -344,10 +344,8 @@ class Changes:
         if self.of_untouched(known, change, found) is not Untouched.FILL:
             return {}
         there = found.catalog.columns[: len(columns)]
-        if [(each.name, each.type_oid, each.modifier) for each in there] != [
-            (each.name, each.type_oid, each.modifier) for each in columns
-        ]:
-            return None  # the catalog is ahead of the log, and may have others by these names
+        if not _are_same(there, columns):
+            return None
         fresh = zip(there, columns, strict=True)
         count = schema.forms.index(known.shape) + 1
         return {
@@ -387,9 +385,9 @@ class Changes:
         `fills`: objects with the values that columns have in older rows, as JSON, by the columns' names.
         """
         columns = list(columns)
-        numbers = {each.name: each.number for each in catalog.columns} if catalog is not None else {}
-        if [*numbers] != [each.name for each in columns]:
-            numbers = {}
+        numbers = {}
+        if catalog is not None and _are_same(catalog.columns, columns):
+            numbers = {each.name: each.number for each in catalog.columns}
         return schema_of(
             DescribedColumn(
                 each.name,
@@ -425,6 +423,13 @@ class Changes:
 
 
 _OPS = {"I": "insert", "U": "update", "D": "delete"}
+
+
+def _are_same(stored: Sequence[StoredColumn], columns: Sequence[Column]) -> bool:
+    """Whether the catalog has the columns of the log. Else it is ahead, and may have other columns by their names."""
+    return [(each.name, each.type_oid, each.modifier) for each in stored] == [
+        (each.name, each.type_oid, each.modifier) for each in columns
+    ]
 
 
 def _key(relation: Relation, found: SourceTable | None) -> tuple[str, ...]:

@@ -246,6 +246,16 @@ def plan(
 @uri_option
 @_restating_options
 @click.option("--beside", is_flag=True, help="Compute beside the tables, while these are refreshed and read.")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Of the time in which --beside computes; then it rests. 1 by default.",
+)
+@click.option(
+    "--step-bytes",
+    type=click.IntRange(min=1),
+    help="What a table has of the partitions that --beside computes at a time. 4 GiB by default.",
+)
 @confirming_options
 @json_option
 def apply(
@@ -254,6 +264,8 @@ def apply(
     uri: str,
     restating: _Restating,
     beside: bool,
+    share: float | None,
+    step_bytes: int | None,
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -268,7 +280,8 @@ def apply(
 
     With --beside, all that is computed gets a table beside its own, named like it with __beside at its end. Meanwhile
     programs that have the project's files as they were refresh and show the tables. Then these get the other rows, at
-    one moment. What is beside is kept if this ends early, and the same command goes on with it.
+    one moment. What is beside is kept if this ends early, and the same command goes on with it. --share leaves time to
+    others; --step-bytes says how large the steps are in which partitions are computed.
 
     \b
     Examples:
@@ -276,15 +289,17 @@ def apply(
       metastore pipeline apply shop --from 2026-01-01
       metastore pipeline apply shop dws.revenue --from 2026-01-01 --by day --yes
       metastore pipeline apply shop --whole dws.revenue
-      metastore pipeline apply shop --beside
+      metastore pipeline apply shop --beside --share 0.5
     """
     from lake.cli.pipeline_changes import print_plan
 
     restating.check(tables)
     if beside and restating.since is not None:
         raise click.UsageError("--from computes a part of the rows, in one refresh: leave --beside out")
+    if not beside and (share is not None or step_bytes is not None):
+        raise click.UsageError("--share and --step-bytes are of --beside")
     with _runner(_graph(project, uri), uri) as runner:
-        from lake.layers.applying.beside import apply_beside
+        from lake.layers.applying.beside import STEP_BYTES, apply_beside
         from lake.layers.applying.planning import asked_in, plan_of, reverted_in
         from lake.layers.runner.results import LayersFailed
         from lake.layers.undo.revert import settling
@@ -306,7 +321,7 @@ def apply(
         try:
             with settling(runner, reverted):
                 if beside:
-                    result = apply_beside(runner, found)
+                    result = apply_beside(runner, found, step_bytes=step_bytes or STEP_BYTES, share=share or 1.0)
                 else:
                     result = runner.refresh(asked_in(found), reverted=reverted)
         except LayersFailed as error:  # all else is done

@@ -11,8 +11,10 @@ import time
 from collections.abc import Collection, Sequence
 
 from lake.layers.applying.planning import Computes, LayerPlan, asked_in, reverted_in
+from lake.layers.applying.stepping import Steps, last_step, step, steps_of
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.graph import Graph, Node
+from lake.layers.compiler.texts.restated import Part
 from lake.layers.runner.claims import announced
 from lake.layers.runner.definitions import Definitions, definition_of
 from lake.layers.runner.layer_tables import PROJECT, if_there
@@ -36,19 +38,28 @@ _SHORTER = 0.8
 
 _MOST_ROUNDS = 5
 
+STEP_BYTES = 4 << 30
+"""What a layer's table has of the partitions that are computed at a time, unless somebody says otherwise."""
+
 
 class CannotComputeBeside(UserError):
     """Changed definitions can't be computed beside their tables. Nothing was written."""
 
 
-def apply_beside(runner: Runner, plan: Sequence[LayerPlan]) -> RefreshResult:
+def apply_beside(
+    runner: Runner, plan: Sequence[LayerPlan], *, step_bytes: int = STEP_BYTES, share: float = 1.0
+) -> RefreshResult:
     """Refreshes a project by the definitions of a plan. All that its changes compute is computed beside the tables.
+
+    `step_bytes`: what a layer's table has of the partitions that are computed at a time, where these can be computed by
+    themselves. `share`: of the time in which it computes, above 0 and up to 1; else it waits, but not with the
+    cut-over.
 
     Raises what `Runner.refresh` does, and CannotComputeBeside.
     """
     names = [each.layer for each in plan if each.computes is not Computes.NOTHING]
     if names:
-        result = _Beside(runner, names).apply(plan)
+        result = _Beside(runner, names, step_bytes, share).apply(plan)
     else:
         result = runner.refresh(reverted=reverted_in(plan))
     for each in runner.graph.nodes:
@@ -57,9 +68,12 @@ def apply_beside(runner: Runner, plan: Sequence[LayerPlan]) -> RefreshResult:
 
 
 class _Beside:
-    def __init__(self, runner: Runner, names: Collection[str]) -> None:
+    def __init__(self, runner: Runner, names: Collection[str], step_bytes: int, share: float) -> None:
         self._runner = runner
         self._names = frozenset(names)
+        self._step_bytes = step_bytes
+        self._share = share
+        self._steps: dict[str, Steps] = {}
         for name in names:
             if (node := runner.graph.node(name)).is_captured:
                 raise CannotComputeBeside(
@@ -78,7 +92,7 @@ class _Beside:
         claims = {name: lake for name in changed if (lake := _found(runner.table(name))) is not None}
         with runner.claiming(claims):
             graph = self._graph()
-            self._compute(runner.redirected(graph, self._table), graph)
+            self._compute(graph)
             runner.pause("beside")
             runner.progress("cutting over")
             beside = {name: self._table(name) for name in self._names}
@@ -107,9 +121,14 @@ class _Beside:
             found = self._runner.understood_by(engine)
             definitions = Definitions(engine)
             nodes = tuple(self._node(each, definitions) if each.name in self._names else _fixed(each) for each in found)
+            graph = Graph(self._runner.graph.project, nodes)
+            for made in found:
+                if made.name in self._names and _found(self._runner.table(made.name)) is not None:
+                    steps = steps_of(self._runner, graph, made, engine, self._step_bytes)
+                    self._steps.update({} if steps is None else {made.name: steps})
         finally:
             engine.close()
-        return Graph(self._runner.graph.project, nodes)
+        return graph
 
     def _node(self, made: Compiled, definitions: Definitions) -> Node:
         own = _found(self._runner.table(made.name))
@@ -126,23 +145,46 @@ class _Beside:
             made.node, properties={**made.node.properties, _MARK: mark}, sink=None, is_fixed=True
         )
 
-    def _compute(self, runner: Runner, graph: Graph) -> None:
+    def _compute(self, graph: Graph) -> None:
         """Computes the tables beside the layers, and brings them up to date."""
         nodes = [each for each in graph.nodes if each.name in self._names]
+        for number, node in enumerate(nodes, 1):
+            said = f"computing {node.name} beside its table, {number} of {len(nodes)}"
+            self._fill(graph, node, said)
+            self._runner.progress(said)
+            last = last_step(node, _found(self._table(node.name)))
+            self._refresh(graph.with_nodes({node.name: last}), [node.name])
+        took = math.inf
+        for _ in range(_MOST_ROUNDS):
+            before, took = took, self._refresh(graph, self._names)
+            if took <= _SHORT_SECONDS or took > _SHORTER * before:
+                break
+
+    def _fill(self, graph: Graph, node: Node, said: str) -> None:
+        """Computes the table beside a layer in steps, if it has some; each is kept."""
+        steps = self._steps.get(node.name)
+        if steps is None or node.query is None:
+            return
+        database = graph.project.database
+        for parts in steps.left(Part.of(node.query), _found(self._table(node.name))):
+            end = parts.parts[-1].until
+            self._runner.progress(f"{said}, {steps.column} {f'up to {end}' if end is not None else 'to its end'}")
+            made = step(node, parts, database, _found(self._table(node.name)))
+            self._refresh(graph.with_nodes({node.name: made}), [node.name])
+            self._runner.pause("step")
+
+    def _refresh(self, graph: Graph, names: Collection[str]) -> float:
+        """Refreshes tables beside layers, and rests for the share that is to be left to others. Returns the seconds
+        that the refresh took."""
+        runner, began = self._runner.redirected(graph, self._table), time.monotonic()
         runner.progress, runner.pause = self._runner.progress, self._runner.pause
         try:
-            for number, node in enumerate(nodes, 1):
-                runner.progress(f"computing {node.name} beside its table, {number} of {len(nodes)}")
-                runner.refresh(only=[node.name])
-            took = math.inf
-            for _ in range(_MOST_ROUNDS):
-                before, began = took, time.monotonic()
-                runner.refresh(only=self._names)
-                took = time.monotonic() - began
-                if took <= _SHORT_SECONDS or took > _SHORTER * before:
-                    break
+            runner.refresh(only=names)
         except LayersFailed as error:
             raise RefreshFailed(f"{error}. Nothing is cut over") from error
+        took = time.monotonic() - began
+        time.sleep(took * (1 - self._share) / self._share)
+        return took
 
 
 def _fixed(made: Compiled) -> Node:

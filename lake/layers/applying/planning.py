@@ -9,8 +9,7 @@ from lake.client.lake_types import DataFile
 from lake.layers.applying.restating import understood
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Defined, text_difference
-from lake.layers.compiler.lineage import origins
-from lake.layers.compiler.restating import divided
+from lake.layers.compiler.restating import copied, divided
 from lake.layers.compiler.texts.restated import Restated
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.definitions import Definitions, definition_of, is_reverted
@@ -187,13 +186,10 @@ class _Planning:
         both = None if parts is None else divided(made.layer, made.checks, parts)
         if computes is not Computes.RANGE or parts is None or both is None:
             return ()
-        copies = [*origins(both.latest.operator, {parts.column: both.latest.outputs[parts.column]})]
-        found = []
-        for table in sorted(both.latest.sources):
-            same = {each.columns.get(parts.column) for each in copies if each.table == table}
-            column = same.pop() if len(same) == 1 else None
-            found.append(self._size(table, None if column is None else (column, parts)))
-        return tuple(found)
+        return tuple(
+            self._size(table, None if column is None else (column, parts))
+            for table, column in copied(both, parts.column).items()
+        )
 
     def _kept(self, made: Compiled, lake: LakeTable, *, rewrites: bool) -> dict[str, str]:
         """The properties that a layer's table keeps, although its definition has others."""

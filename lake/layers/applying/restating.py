@@ -226,7 +226,7 @@ class _Restating:
         for name in names:
             made, parts = now[name], now[name].node.restated
             assert parts is not None
-            same = _known_by(before[name]) == _known_by(made)
+            same = known_by(before[name]) == known_by(made)
             if not same or divided(made.layer, made.checks, parts) is None:
                 raise CannotRestate(
                     f"{name} can't be restated from a date on: a row may be of one {parts.column} by the query of"
@@ -238,7 +238,7 @@ class _Restating:
 _WHOLE = "apply it to all rows"
 
 
-def _known_by(made: Compiled) -> tuple[object, ...]:
+def known_by(made: Compiled) -> tuple[object, ...]:
     """What a layer's rows are known by: its table's key, and what hidden keys are made of."""
     visible = {column: name for name, column in made.layer.outputs.items()}
     return made.layer.key, made.row_keys, [visible.get(each) for each in made.layer.operator.key or ()]

@@ -15,6 +15,7 @@ from lake.layers.compiler.checks import Checks
 from lake.layers.compiler.deltas import Deltas, Restriction, Side, joined, select_from, union_of
 from lake.layers.compiler.differences import Shape, differences, same_key
 from lake.layers.compiler.layers import Layer
+from lake.layers.compiler.lineage import origins
 from lake.layers.compiler.texts.restated import Restated
 
 
@@ -39,6 +40,17 @@ def divided(layer: Layer, checks: Checks, parts: Restated) -> Divided | None:
         found.append((dataclasses.replace(layer, operator=operator, mergeable=None), own))
     (latest, latest_checks), (earlier, earlier_checks) = found
     return Divided(latest, earlier, latest_checks, earlier_checks)
+
+
+def copied(both: Divided, column: str) -> dict[str, str | None]:
+    """By each table that the last part reads, the table's column that the layer's column is a copy of; None where
+    there isn't one."""
+    found = dict[str, str | None]()
+    copies = [*origins(both.latest.operator, {column: both.latest.outputs[column]})]
+    for table in sorted(both.latest.sources):
+        same = {each.columns.get(column) for each in copies if each.table == table}
+        found[table] = same.pop() if len(same) == 1 else None
+    return found
 
 
 def parts_in(layer: Layer, parts: Restated) -> list[Operator] | None:

@@ -610,7 +610,7 @@ class Refresh:
         """Whether each row of a layer is its query's answer, after a refresh."""
         if how == "full" or state.record is None:
             return True
-        return state.record.complete and (self._is_defined_as(made, state.record) or how == RESTATED)
+        return state.record.complete and (self._is_defined_as(made, state.record) or self._is_restated(made, state))
 
 
 def _own(layer: str) -> str:

@@ -61,6 +61,16 @@ LATE: dict[str, tuple[list[str], list[Kind], list[Kind]]] = {
         [K.RENAME, K.REPLACE],
         [K.RENAME, K.REPLACE],
     ),
+    "another_type_behind_a_row": (
+        [
+            "INSERT INTO {t} (id, b) VALUES (2, 'x')",
+            "ALTER TABLE {t} DROP b",
+            "ALTER TABLE {t} ADD b int",
+            "INSERT INTO {t} (id, b) VALUES (3, 7)",
+        ],
+        [K.REPLACE],
+        [K.REPLACE],
+    ),
     "by_a_function": (
         [
             "DO $$ BEGIN ALTER TABLE {t} RENAME b TO d; END $$",
@@ -128,6 +138,7 @@ def test_changes_that_are_heard_of_late(source: Source, is_prepared: bool) -> No
     )
     assert first.at < last.at
     assert shown(source, "renamed_twice") == [[1, 10, "one"], [2, None, "x"], [3, None, "y"]]
+    assert shown(source, "another_type_behind_a_row") == [[1, 10, "one"], [2, None, "x"]]
     [rewritten] = listed(source, "the_same_type")
     assert rewritten.difference.said == "ALTER TABLE the_same_type ALTER a TYPE int USING a * 100"
 

@@ -72,8 +72,8 @@ def rows_of_query(client: LakeClient, into: str, table: str, query: str) -> list
         connection.execute(f"CREATE SCHEMA {database}")
         connection.register("arrived", raw)
         connection.execute(f"CREATE TABLE {database}.{name} AS FROM arrived")
-        tree = sqlglot.parse_one(query, read="spark").transform(_of_duckdb)
-        return connection.execute(tree.sql("duckdb")).to_arrow_table().to_pylist()
+        tree = sqlglot.parse_one(query, read="spark").transform(_of_duckdb, copy=False)
+        return connection.execute(tree.sql("duckdb", copy=False)).to_arrow_table().to_pylist()
 
 
 def _of_duckdb(node: exp.Expr) -> exp.Expr:

@@ -4,13 +4,14 @@ import contextlib
 import random
 import re
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
-from lake.layers.applying.beside import SUFFIX, CannotComputeBeside, apply_beside
+from lake.layers.applying.beside import STEP_BYTES, SUFFIX, CannotComputeBeside, apply_beside
 from lake.layers.applying.planning import plan_of
 from lake.layers.runner import claims, refresh
 from lake.layers.runner.claims import DefinedElsewhere, announced
@@ -135,6 +136,108 @@ def test_what_is_kept_is_not_computed_again(shop: Shop) -> None:
         applied(runner)
     applied(shop.runner(CHAIN.format(20)))
     assert shop.rows("big") == [], "by another definition, what was kept is of no use"
+
+
+STEPPED = (
+    "CREATE MATERIALIZED VIEW big PARTITIONED BY (dt) AS SELECT id, amount * {0} AS amount, dt FROM orders;\n"
+    "CREATE MATERIALIZED VIEW sums PARTITIONED BY (dt) AS"
+    " SELECT count(*) AS n, CAST(sum(amount) AS BIGINT) AS amount, dt FROM big GROUP BY dt;\n"
+    "CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n, CAST(sum(n) AS BIGINT) AS amount FROM sums"
+)
+
+
+def stepped(runner: Runner) -> RefreshResult:
+    """Each partition is a step."""
+    return apply_beside(runner, plan_of(runner), step_bytes=1)
+
+
+def beside_of(shop: Shop, name: str) -> list[tuple[object, ...]]:
+    return shop.rows(f"{name}{SUFFIX}")
+
+
+def test_partitions_are_computed_one_after_the_other(shop: Shop) -> None:
+    """What ends early goes on with the partition that is next, whatever has changed meanwhile."""
+    filled(shop)
+    shop.order((5, 1, 3, "d3"))
+    shop.runner(STEPPED.format(1)).refresh()
+    runner = shop.runner(STEPPED.format(2))
+    said: list[str] = []
+    runner.progress = said.append
+
+    def end() -> None:
+        raise KeyboardInterrupt
+
+    runner.pause = at("step", end)
+    with pytest.raises(KeyboardInterrupt):
+        stepped(runner)
+    assert beside_of(shop, "big") == [(1, 10, "d1"), (2, 14, "d1")]
+    shop.order((1, 1, 6, "d1"), (3, 1, 1, "d2"), (7, 1, 8, "d2"), (8, 1, 5, "d4"), (9, 1, 5, "d0"))
+    shop.unorder((2, "d1"))
+    runner = shop.runner(STEPPED.format(2))
+    runner.progress = said.append
+    runner.pause = at("step", end)
+    with pytest.raises(KeyboardInterrupt):
+        stepped(runner)
+    earlier = [(1, 12, "d1"), (3, 2, "d2"), (4, 18, "d2"), (7, 16, "d2"), (9, 10, "d0")]
+    assert beside_of(shop, "big") == earlier
+    live = shop.runner(STEPPED.format(1))
+    assert how(live.refresh().layers) == {"big": "incremental", "sums": "by group", "total": "by group"}
+    runner = shop.runner(STEPPED.format(2))
+    runner.progress = said.append
+    result = stepped(runner)
+    assert how(result.layers) == dict.fromkeys(("big", "sums", "total"), "beside")
+    assert shop.rows("big") == sorted([*earlier, (5, 6, "d3"), (8, 10, "d4")], key=repr)
+    assert shop.rows("sums") == [(1, 10, "d0"), (1, 10, "d4"), (1, 12, "d1"), (1, 6, "d3"), (3, 36, "d2")]
+    assert shop.rows("total") == [(5, 7)]
+    assert how(shop.runner(STEPPED.format(2)).refresh().layers) == dict.fromkeys(("big", "sums", "total"), "unchanged")
+    steps = [found.groups() for each in said if (found := re.search(r"computing .*\.(.+) beside .*, dt (.+)", each))]
+    assert steps == [
+        *(("big", end) for end in ("up to d2", "up to d3", "up to d4", "to its end")),
+        *(("sums", end) for end in ("up to d1", "up to d2", "up to d3", "up to d4", "to its end")),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE MATERIALIZED VIEW big AS SELECT id, amount * {0} AS amount, dt FROM orders",
+        "CREATE MATERIALIZED VIEW big PARTITIONED BY (dt) AS"
+        " SELECT id, cust * {0} AS amount, concat(dt, '') AS dt FROM orders",
+        "CREATE MATERIALIZED VIEW big PARTITIONED BY (dt) AS"
+        " SELECT max(id) AS id, max(amount) * {0} AS amount, max(dt) AS dt FROM orders GROUP BY cust",
+    ],
+    ids=["no partitions", "no partitions to read", "a row of any day"],
+)
+def test_one_step_where_a_part_reads_all(shop: Shop, text: str) -> None:
+    filled(shop)
+    shop.runner(text.format(1)).refresh()
+    runner = shop.runner(text.format(2))
+    said: list[str] = []
+    runner.progress = said.append
+    stepped(runner)
+    assert not [each for each in said if ", dt " in each]
+
+
+def test_a_share_of_the_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(shop)
+    shop.runner(CHAIN.format(5)).refresh()
+    rests, took = [], []
+    clock, sleep = time.monotonic, time.sleep
+    runner = shop.runner(CHAIN.format(8))
+
+    def rest(seconds: float) -> None:
+        if threading.current_thread() is threading.main_thread():
+            rests.append(seconds)
+        else:
+            sleep(seconds)
+
+    monkeypatch.setattr("lake.layers.applying.beside.time", SimpleNamespace(monotonic=clock, sleep=rest))
+    began = clock()
+    apply_beside(runner, plan_of(runner), share=0.25)
+    took.append(clock() - began)
+    assert len(rests) >= 3, "a layer, another one, and those together"
+    assert 0 < sum(rests) <= 3 * sum(took)
+    assert min(rests) > 0
 
 
 def test_tables_that_read_layers_which_stay_keep_their_hidden_keys(shop: Shop) -> None:
@@ -379,8 +482,9 @@ def test_nobody_waits_for_a_cut_over_that_has_ended(shop: Shop) -> None:
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.long) for each in range(1, share_of(100)))])
 def test_random_definitions_beside(shop: Shop, seed: int) -> None:
-    """With changes of sources, refreshes by the old definition and ends meanwhile: rows are those of the definition."""
-    rng = random.Random(seed)
+    """With changes of sources, refreshes by the old definition and ends meanwhile: rows are those of the definition.
+    Those with odd seeds are computed in steps."""
+    rng, has_steps = random.Random(seed), seed % 2 == 1
     orders: dict[tuple[int, str], Order] = {}
     shop.know((1, "Oslo"))
 
@@ -394,14 +498,25 @@ def test_random_definitions_beside(shop: Shop, seed: int) -> None:
             shop.unorder(gone)
             del orders[gone]
 
+    def written(texts: Sequence[str]) -> str:
+        if not has_steps:
+            return rng.choice(texts) + ABOVE
+        return f"{texts[0]}{ABOVE}".replace(" AS SELECT o.", " PARTITIONED BY (dt) AS SELECT o.").replace(
+            "sums AS SELECT dt, count(*) AS n, sum(total) AS total",
+            "sums PARTITIONED BY (dt) AS SELECT count(*) AS n, sum(total) AS total, dt",
+        )
+
+    def applied(runner: Runner) -> RefreshResult:
+        return apply_beside(runner, plan_of(runner), step_bytes=1 if has_steps else STEP_BYTES)
+
     change()
     texts, meaning = MEANINGS[0]
-    text = texts[0] + ABOVE
+    text = written(texts[:1])
     shop.runner(text).refresh()
     for _ in range(4):
         texts, meaning = rng.choice(MEANINGS)
-        before, text = text, rng.choice(texts) + ABOVE
-        for stage in (*rng.sample(STAGES, 2), "none"):
+        before, text = text, written(texts)
+        for stage in (*rng.sample([*STAGES, *(["step"] * has_steps)], 2), "none"):
             runner = shop.runner(text)
             end = rng.random() < 0.6
             by = text if stage == "cut over" else before  # a program that starts then has the files of now
@@ -419,12 +534,15 @@ def test_random_definitions_beside(shop: Shop, seed: int) -> None:
         wanted = sorted(
             [(row[0], row[3], total) for row in orders.values() for total, there in [meaning(row)] if there], key=repr
         )
-        assert sorted(shop.rows("big"), key=repr) == wanted
+        columns = (0, 2, 1) if has_steps else (0, 1, 2)
+        assert shop.rows("big") == sorted((tuple(map(row.__getitem__, columns)) for row in wanted), key=repr)
         sums: dict[str, list[int | None]] = {}
         for _id, dt, total in wanted:
             sums.setdefault(dt, []).append(total)
         known = {dt: [each for each in totals if each is not None] for dt, totals in sums.items()}
-        assert shop.rows("sums") == [(dt, len(sums[dt]), sum(known[dt]) if known[dt] else None) for dt in sorted(sums)]
+        found = [(dt, len(sums[dt]), sum(known[dt]) if known[dt] else None) for dt in sorted(sums)]
+        columns = (1, 2, 0) if has_steps else (0, 1, 2)
+        assert shop.rows("sums") == sorted((tuple(map(row.__getitem__, columns)) for row in found), key=repr)
 
 
 def _doing(shop: Shop, before: str, change: Callable[[], None], refreshes: bool, *, end: bool) -> Callable[[], None]:

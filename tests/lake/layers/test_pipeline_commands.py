@@ -56,6 +56,7 @@ def test_status_and_graph(shop: Shop, metastore_server: MetastoreServer, tmp_pat
         (["apply", ".", "--from", "2026-01-01", "--whole", "a"], 2, "give either --whole or --from"),
         (["diff", ".", "--by", "day"], 2, "--by is about --from"),
         (["plan", ".", "a"], 2, "TABLE is about --from"),
+        (["apply", ".", "--share", "0.5"], 2, "--share and --step-bytes are of --beside"),
     ],
     ids=[
         "nowhere",

@@ -279,6 +279,49 @@ def test_definitions_with_other_columns_on_spark(spark: SparkSession, database: 
     assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group"}
 
 
+STEPS = """
+from pathlib import Path
+from lake.layers.applying.beside import apply_beside
+from lake.layers.applying.planning import plan_of
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.model import Definitions, Project, View
+from lake.layers.errors import Place
+from lake.layers.runner.runner import Runner
+from lake.layers.runner.spark_engine import SparkEngine
+from lake.spark.session_client import lake_table
+place = Place(Path("layers.sql"), 1)
+def runner(factor):
+    views = [
+        View("sold", f"SELECT id, n * {{factor}} AS n, open, dt FROM stock", place, partitions=("dt",)),
+        View("days", "SELECT count(*) AS n, sum(n) AS s, dt FROM sold GROUP BY dt", place, partitions=("dt",)),
+    ]
+    graph = graph_of(Project(Path(), {database!r}, {database!r}, {{}}, Definitions(views)))
+    return Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}}), choose=False)
+runner(1).refresh()
+by, said = runner(2), []
+by.progress = said.append
+done = apply_beside(by, plan_of(by), step_bytes=1)
+result = [[each.partition(", dt ")[2] for each in said if ", dt " in each], [each.how for each in done.layers]]
+"""
+
+
+@pytest.mark.long
+def test_steps_of_partitions_on_spark(spark: SparkSession, database: str) -> None:
+    layers = Layers(spark, database, {})
+    layers.write(
+        "stock",
+        "VALUES (1, 5, 1, DATE '2026-01-30', true), (2, 6, 1, DATE '2026-01-31', false),"
+        " (3, 7, 1, DATE '2026-02-01', true), (4, 8, 1, DATE '2026-02-01', false) AS t(id, n, at, dt, open)",
+    )
+    ends = ["up to 2026-01-31", "up to 2026-02-01", "to its end"]
+    assert layers.run(STEPS.format(database=database)) == [[*ends, *ends], ["beside", "beside"]]
+    assert spark.sql(f"SELECT n, s, CAST(dt AS STRING) FROM {database}.days ORDER BY dt") == [
+        [1, 10, "2026-01-30"],
+        [1, 12, "2026-01-31"],
+        [2, 30, "2026-02-01"],
+    ]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("beside", [False, True], ids=["at once", "beside"])
 def test_other_buckets_and_hidden_keys_on_spark(spark: SparkSession, database: str, *, beside: bool) -> None:

@@ -51,7 +51,7 @@ NUMBERS = itertools.count(1)
 
 @pytest.fixture
 def name() -> str:
-    """A database that nobody uses. Names of other tests end in hexadecimal digits, which no name of here is a part of."""
+    """A database that nobody uses. It isn't a part of others' names, which end in hexadecimal digits."""
     return f"unused{next(NUMBERS)}n"
 
 

@@ -27,7 +27,7 @@ _PART = "part"
 @dataclass(frozen=True)
 class Part:
     """A query, and the temporary views that it reads by their names, for rows `until` a value that is itself left out;
-    None for the last part, which has all from there on."""
+    None for the last part, which has all from there on. It has a value only in a table that isn't filled yet."""
 
     query: str
     views: Mapping[str, str]
@@ -79,10 +79,10 @@ class Restated:
         if value == DEFAULT_PARTITION:
             return 0
         try:
-            found = _order(self.type, value if self.type == "string" else value_of(self.type, value))
+            found = order(self.type, value if self.type == "string" else value_of(self.type, value))
         except BadQuery:
             return None
-        return sum(1 for each in self.parts if each.until is not None and found >= _order(self.type, each.until))
+        return sum(1 for each in self.parts if each.until is not None and found >= order(self.type, each.until))
 
     def is_latest(self, value: str) -> bool:
         """Whether a partition may have rows of the last part."""
@@ -96,7 +96,7 @@ class Restated:
         """The same with another query for all rows from a value on. Raises BadQuery if there are too many parts."""
         since, kept = value_of(self.type, since), list[Part]()
         for each in self.parts:
-            ends = each.until is None or _order(self.type, each.until) >= _order(self.type, since)
+            ends = each.until is None or order(self.type, each.until) >= order(self.type, since)
             kept.append(dataclasses.replace(each, until=since) if ends else each)
             if ends:
                 break
@@ -157,7 +157,8 @@ def literal(kind: str, value: str) -> str:
     return f"{'' if kind == 'string' else kind.upper()} '{escaped}'".strip()
 
 
-def _order(kind: str, value: str) -> Any:
+def order(kind: str, value: str) -> Any:
+    """What a value of a type, as it is kept, is sorted by."""
     if kind in _NUMBERS:
         return int(value)
     return datetime.fromisoformat(value) if kind == "timestamp" else value
@@ -167,6 +168,6 @@ def _with(part: Part) -> str:
     """The temporary views of a part as a WITH clause, each after those that it reads; nothing without such. So what
     another part calls so is nothing to it."""
     views = {name: Written.parsed(text) for name, text in part.views.items()}
-    order = TopologicalSorter({name: sorted(views_in(view, views)) for name, view in sorted(views.items())})
-    listed = [f"{quoted(name)} AS (\n{views[name].text}\n)" for name in order.static_order()]
+    sorter = TopologicalSorter({name: sorted(views_in(view, views)) for name, view in sorted(views.items())})
+    listed = [f"{quoted(name)} AS (\n{views[name].text}\n)" for name in sorter.static_order()]
     return f"WITH {', '.join(listed)} " if listed else ""
