@@ -152,8 +152,7 @@ class _Beside:
             said = f"computing {node.name} beside its table, {number} of {len(nodes)}"
             self._fill(graph, node, said)
             self._runner.progress(said)
-            last = last_step(node, _found(self._table(node.name)))
-            self._refresh(graph.with_nodes({node.name: last}), [node.name])
+            self._refresh(self._after_steps(graph, node), [node.name])
         took = math.inf
         for _ in range(_MOST_ROUNDS):
             before, took = took, self._refresh(graph, self._names)
@@ -172,6 +171,11 @@ class _Beside:
             made = step(node, parts, database, _found(self._table(node.name)))
             self._refresh(graph.with_nodes({node.name: made}), [node.name])
             self._runner.pause("step")
+
+    def _after_steps(self, graph: Graph, node: Node) -> Graph:
+        """The layers, one of which has the rows of its query if its table was filled in steps."""
+        last = last_step(node, _found(self._table(node.name)))
+        return graph if last is node else graph.with_nodes({node.name: last})
 
     def _refresh(self, graph: Graph, names: Collection[str]) -> float:
         """Refreshes tables beside layers, and rests for the share that is to be left to others. Returns the seconds
