@@ -218,6 +218,31 @@ def test_one_step_where_a_part_reads_all(shop: Shop, text: str) -> None:
     assert not [each for each in said if ", dt " in each]
 
 
+def test_what_is_kept_of_quarantines(shop: Shop) -> None:
+    filled(shop)
+    text = (
+        "CREATE MATERIALIZED VIEW big (CONSTRAINT few EXPECT (amount < {0}) ON VIOLATION QUARANTINE ROW)"
+        " PARTITIONED BY (dt) AS SELECT id, amount, dt FROM orders"
+    )
+    shop.runner(text.format(9)).refresh()
+    runner, instants = shop.runner(text.format(7)), []
+
+    def look() -> None:
+        names = [f"{shop.database}.{name}{SUFFIX}" for name in ("big", "big_quarantine")]
+        instants.append([state_of(shop.client.table(name)).instant for name in names])
+        if len(instants) == 1:
+            raise KeyboardInterrupt
+
+    runner.pause = at("beside", look)
+    with pytest.raises(KeyboardInterrupt):
+        stepped(runner)
+    runner = shop.runner(text.format(7))
+    runner.pause = at("beside", look)
+    stepped(runner)
+    assert instants[0] == instants[1], "nothing was computed again"
+    assert (shop.rows("big"), [row[0] for row in shop.rows("big_quarantine")]) == ([(1, 5, "d1")], [2, 3, 4])
+
+
 def test_a_share_of_the_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(shop)
     shop.runner(CHAIN.format(5)).refresh()
