@@ -137,14 +137,15 @@ def import_objects(
       metastore migrate import thrift://old:9083 --databases 'sales_*' --rename sales_eu=sales
       metastore migrate import thrift://old:9083 --location hdfs://nn/warehouse=s3a://lake/warehouse --json
     """
+    from metastore.migration.followed import all_of, brought_by_others
     from metastore.migration.importing import Importer
     from metastore.migration.imports import begun
 
     selection, renaming = _chosen(databases, rename, location)
     progress = _progress("imported")
-    with _both(source, uri) as (old, here), begun(old, here, source, selection, renaming, say) as chosen:
+    with _both(source, uri) as (old, here), begun(old, here, source, selection, renaming, say) as (chosen, followed):
         for key in sorted(chosen.but):
-            click.echo(f"{key} was cut over: it is left as it is here", err=True)
+            click.echo(f"{renaming.database_key(key)} was cut over: it is left as it is here", err=True)
         report = Importer(
             old,
             here,
@@ -153,6 +154,8 @@ def import_objects(
             progress=progress,
             threads=threads,
             replace=replace,
+            brought=followed.state.brought,
+            others=lambda: brought_by_others(all_of(here), followed.source),
         ).run()
     progress.end()
     if as_json:
@@ -160,7 +163,7 @@ def import_objects(
     else:
         rows = [(each.kind, each.name, each.difference) for each in report.differences if not each.replaced]
         _print_some(("kind", "name", "differs"), rows)
-        _print_remarks(report.problems)
+        _print_remarks([*report.problems, *report.remarks])
         click.echo(
             f"{counted(report.added, 'object')} added, {report.same:,} were here, {report.replaced:,} replaced,"
             f" {report.differing:,} differ, {counted(len(report.problems), 'problem')}"

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -41,11 +41,13 @@ class State:
     """What a follower keeps beside its position.
 
     `imported`: whether an import has come to its end. `mirrored`: databases that had nothing here before; what isn't in
-    them any more there is dropped here. `homes`: by database where it lives, if not there. `unfinished`: tables that
-    couldn't be brought, to be tried again. `compare`: whether all has to be compared. `mark`: a digest of the entry at
-    the position. `follower`: who follows it, unless a command does something else meanwhile, which is `held`.
-    `under_way`: databases that are being moved: by which options (`Gate.way`), and where the log stood of the side that
-    clients are sent to before they were.
+    them any more there is dropped here. `brought`: databases that were here themselves as they are there at some time,
+    and catalogs (`catalog_key`); others of these names aren't changed. `homes`: by database where it lives, if not
+    there. `unfinished`: tables that couldn't be brought, to be tried again; with an empty name databases, and without a
+    database catalogs. `ungranted`: tables with grants that couldn't be brought; with an empty name databases.
+    `compare`: whether all has to be compared. `mark`: a digest of the entry at the position. `follower`: who follows
+    it, unless a command does something else meanwhile, which is `held`. `under_way`: databases that are being moved: by
+    which options (`Gate.way`), and where the log stood of the side that clients are sent to before they were.
     """
 
     renames: dict[str, str] = field(default_factory=dict)
@@ -59,6 +61,8 @@ class State:
     held: str | None = None
     follower: str | None = None
     under_way: dict[DatabaseKey, tuple[str, int]] = field(default_factory=dict)
+    brought: set[DatabaseKey] = field(default_factory=set)
+    ungranted: set[TableKey] = field(default_factory=set)
 
     @classmethod
     def parse(cls, text: str) -> "State":
@@ -77,11 +81,14 @@ class State:
                 found.get("held"),
                 found.get("follower"),
                 {DatabaseKey(*key): (way, position) for key, way, position in found.get("under_way", ())},
+                {DatabaseKey(*each) for each in found.get("brought", ())},
+                {TableKey(*each) for each in found.get("ungranted", ())},
             )
         except (ValueError, TypeError, AttributeError) as error:
             raise UserError(f"what is kept of the followed metastore can't be read: {error}") from None
 
     def text(self) -> str:
+        more = max(len(self.unfinished), len(self.ungranted)) > MAX_UNFINISHED
         return json.dumps(
             {
                 "renames": self.renames,
@@ -90,7 +97,9 @@ class State:
                 "mirrored": sorted(self.mirrored),
                 "homes": sorted((key, home.value) for key, home in self.homes.items()),
                 "unfinished": sorted(self.unfinished)[:MAX_UNFINISHED],
-                "compare": self.compare or len(self.unfinished) > MAX_UNFINISHED,
+                "ungranted": sorted(self.ungranted)[:MAX_UNFINISHED],
+                "brought": sorted(self.brought),
+                "compare": self.compare or more,
                 "mark": self.mark,
                 "held": self.held,
                 "follower": self.follower,
@@ -229,6 +238,17 @@ def living_here(some: Iterable[Followed]) -> dict[DatabaseKey, Home]:
     }
 
 
+def brought_by_others(some: Iterable[Followed], source: str) -> dict[DatabaseKey, str]:
+    """Databases, by their names here, that other sources have brought, or are about to, and which."""
+    return {
+        each.state.renaming.database_key(key): each.source
+        for each in some
+        if each.source != source
+        for key in each.state.mirrored | each.state.brought
+        if key.database
+    }
+
+
 def check_free(followed: Followed, then: str, *but: str) -> None:
     """Raises UserError while a command holds what is followed, or was killed; not for those of `but`.
 
@@ -239,9 +259,18 @@ def check_free(followed: Followed, then: str, *but: str) -> None:
         raise UserError(f"{held} was not ended: when it isn't under way any more, do it again, then {then}")
 
 
-def begin(here: ThriftSource, source: str, selection: Selection, renaming: Renaming) -> Followed:
-    """Takes a selection of a source for an import. Raises UserError if it was brought under other names before, and for
-    a cut-over or roll-back that has not come to its end."""
+def begin(
+    here: ThriftSource,
+    source: str,
+    selection: Selection,
+    renaming: Renaming,
+    others: Mapping[DatabaseKey, str],
+) -> Followed:
+    """Takes a selection of a source for an import. `others`: see `brought_by_others`.
+
+    Raises UserError if it was brought under other names before, and for a cut-over or roll-back that has not come to
+    its end.
+    """
     databases = patterns_name(selection.patterns)
     found = Followed(here, FollowedSource(source_name(source), databases, 0, 0, "{}"))
     check_free(found, "import", IMPORT)
@@ -249,12 +278,22 @@ def begin(here: ThriftSource, source: str, selection: Selection, renaming: Renam
     names = dict(renaming.databases), [list(each) for each in renaming.locations]
     if found.is_new:
         found.state.renames, found.state.locations = names
+    elif found.state.locations == names[1] and _were_refused(found.state, names[0], others):
+        found.state.renames = names[0]
     elif (found.state.renames, found.state.locations) != names:
         raise UserError(
             f"{found.source} was brought with {described(found.state)} before: give the same, or import into another"
             " metastore"
         )
     return found
+
+
+def _were_refused(state: State, renames: Mapping[str, str], others: Mapping[DatabaseKey, str]) -> bool:
+    """Whether all databases that get another name now weren't brought, since others have their names here."""
+    changed = {name for name in {*state.renames, *renames} if state.renames.get(name, name) != renames.get(name, name)}
+    brought = {key.database for key in (*state.brought, *state.homes)}
+    taken = {key.database for key in others}
+    return not changed & brought and all(state.renames.get(name, name) in taken for name in changed)
 
 
 def described(state: State) -> str:

@@ -19,8 +19,18 @@ from lake.protocol.errors import UserError
 from lake.protocol.hive import NotificationEvent
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.changes import Changes, TableChange, changes_of
-from metastore.migration.followed import HIDDEN, Followed, all_of, check_free, digest, living_here, mark_at, taken_by
-from metastore.migration.importing import gone_to
+from metastore.migration.followed import (
+    HIDDEN,
+    Followed,
+    all_of,
+    brought_by_others,
+    check_free,
+    digest,
+    living_here,
+    mark_at,
+    taken_by,
+)
+from metastore.migration.importing import came_from, gone_to
 from metastore.migration.mapping import Selection, database_key
 from metastore.migration.mirroring import Mirror, some_of
 from metastore.migration.objects import DatabaseKey, Remark, TableKey
@@ -129,6 +139,7 @@ class Follower:
         self._reasons: list[str] = []
         self._living: set[DatabaseKey] = set()
         self._taken: dict[DatabaseKey, Remark] = {}
+        self._others: dict[DatabaseKey, str] = {}
         self._looked_at_names = float("-inf")
         self.seen: Seen | None = None
         """What comparisons leave for later ones of the same databases."""
@@ -210,7 +221,7 @@ class Follower:
 
         Raises SourceFailed, TakenOver, and what a server raises that takes no changes.
         """
-        self._living = set(living_here(all_of(self._here)))
+        self._look_around()
         self._look_at_names()
         standing = Standing()
         last = self._old.last_event()
@@ -296,7 +307,11 @@ class Follower:
     def _count_elsewhere(self, changes: Changes) -> None:
         """Notes changes there of databases that live here."""
         chosen, renaming = self._followed.selection, self._followed.state.renaming
-        living = {key for key in changes.named() if chosen.includes(key) and renaming.database_key(key) in self._living}
+        living = {
+            key
+            for key in changes.named()
+            if chosen.includes(key) and renaming.database_key(key) in self._living and not self._is_of_another(key)
+        }
         inside = replace(changes, databases=set()).named()
         self._elsewhere += sum(key in inside or not self._is_marked(key) for key in living)
 
@@ -308,13 +323,10 @@ class Follower:
     def _apply(self, standing: Standing, changes: Changes) -> None:
         renaming = self._followed.state.renaming
         wanted = changes.only(self._follows)
-        state = self._followed.state
         homes = wanted.functions | {key.of_database for key in wanted.tables}
         wanted.databases |= {key for key in homes if self._here.database(renaming.database_key(key)) is None}
         new = {key for key in wanted.databases if self._here.database(renaming.database_key(key)) is None}
-        if new - state.mirrored:
-            state.mirrored |= new
-            self._followed.keep()
+        self._keep_new(new)
         mirror = self._mirror()
         mirror.apply(wanted)
         left = {key for key in wanted.compared | wanted.remade if self._old.database(key) is not None}
@@ -325,6 +337,14 @@ class Follower:
         if left - wanted.remade:
             standing.compared.append(f"entries that don't say what has changed, of {len(left):,} databases")
         self._note(standing, mirror, wanted)
+
+    def _keep_new(self, keys: set[DatabaseKey]) -> None:
+        """Notes databases that aren't here, before they are made."""
+        state = self._followed.state
+        if not keys <= state.mirrored & state.brought:
+            state.mirrored |= keys
+            state.brought |= keys
+            self._followed.keep()
 
     def _say_dropped(self, mirror: Mirror) -> None:
         if mirror.dropped:
@@ -338,29 +358,38 @@ class Follower:
         unfinished = self._followed.state.unfinished
         unfinished -= set(changes.tables)
         unfinished -= {TableKey(*home, "") for home in changes.databases}
+        if changes.catalogs:
+            unfinished -= {each for each in unfinished if not each.database}
         unfinished |= mirror.unfinished(changes)
+        self._followed.state.ungranted |= mirror.ungranted
 
     def _try_again(self, standing: Standing) -> None:
         """What couldn't be brought before."""
         state = self._followed.state
-        if not state.unfinished or time.monotonic() - self._tried_at < RETRY_SECONDS:
-            standing.problems += [each for each in self._problems if each not in standing.problems and state.unfinished]
+        if not state.unfinished and not state.ungranted:
+            return
+        if time.monotonic() - self._tried_at < RETRY_SECONDS:
+            standing.problems += [each for each in self._problems if each not in standing.problems]
             return
         self._tried_at = time.monotonic()
-        changes = Changes()
+        renaming = state.renaming
+        state.unfinished, ungranted = (
+            {key for key in keys if renaming.database_key(key.of_database) not in self._living}
+            for keys in (state.unfinished, state.ungranted)
+        )
+        wanted = Changes()
         for key in state.unfinished:
             if key.table:
-                changes.tables[key] = TableChange.whole()
+                wanted.tables[key] = TableChange.whole()
+            elif key.database:
+                wanted.databases.add(key.of_database)
+                wanted.functions.add(key.of_database)
             else:
-                changes.databases.add(key.of_database)
-                changes.functions.add(key.of_database)
-        renaming = state.renaming
-        wanted = changes.only(lambda key: renaming.database_key(key) not in self._living)
-        state.unfinished = {
-            key for key in state.unfinished if renaming.database_key(key.of_database) not in self._living
-        }
+                wanted.catalogs = True
         mirror = self._mirror()
         mirror.apply(wanted, compared=True)
+        mirror.grants(ungranted)
+        state.ungranted = set()
         standing.problems.clear()
         self._note(standing, mirror, wanted)
         self._followed.keep()
@@ -381,12 +410,13 @@ class Follower:
         renaming = state.renaming
         for key in sorted(state.mirrored - set(chosen)):
             if renaming.database_key(key) not in self._living and self._old.database(key) is None:
-                mirror.drop_database(key)
+                mirror.drop_database(key, compared=True)
         self._say_dropped(mirror)
         standing.compared.append(why)
         standing.counts = mirror.counts
         standing.problems = mirror.problems
         state.compare, state.unfinished, state.mark = False, mirror.unfinished(found), mark
+        state.ungranted = mirror.ungranted
         self._tried_at = time.monotonic()
         self._followed.position = last
         self._followed.keep()
@@ -399,34 +429,54 @@ class Follower:
         found = [database_key(each) for name in catalogs for each in self._old.databases(name)]
         return [key for key in found if self._follows(key)]
 
+    def _look_around(self) -> None:
+        """What others have here by now."""
+        every = all_of(self._here)
+        self._living = set(living_here(every))
+        self._others = brought_by_others(every, self._followed.source)
+
     def _look_at_names(self) -> None:
-        """Whether a name that was given here to a database is another one's there by now."""
+        """Whether a database there can't be brought because another one has its name here."""
         names = self._followed.state.renames.values()
-        if not names or time.monotonic() - self._looked_at_names < RETRY_SECONDS:
+        if not (names or self._others) or time.monotonic() - self._looked_at_names < RETRY_SECONDS:
             return
         self._looked_at_names = time.monotonic()
         self._taken.clear()
-        for catalog in [each.name or "" for each in self._old.catalogs()] or ["hive"]:
-            for key in (DatabaseKey(catalog, name) for name in names):
-                self._follows(key)
+        renaming = self._followed.state.renaming
+        keys = {renaming.key_there(here) for here in self._others}
+        if names:
+            catalogs = [each.name or "" for each in self._old.catalogs()] or ["hive"]
+            keys |= {DatabaseKey(catalog, name) for catalog in catalogs for name in names}
+        for key in sorted(each for each in keys if each is not None):
+            self._follows(key)
+
+    def _is_of_another(self, key: DatabaseKey) -> bool:
+        """Whether what has this name here came from another metastore."""
+        state = self._followed.state
+        return state.renaming.database_key(key) in self._others and key not in state.brought
 
     def _follows(self, key: DatabaseKey) -> bool:
         """Whether a database there is brought here."""
-        living = self._followed.state.renaming.database_key(key) in self._living
-        if living or not self._followed.selection.includes(key):
+        here = self._followed.state.renaming.database_key(key)
+        if not self._followed.selection.includes(key):
             return False
-        other = taken_by(self._old, self._followed, key)
-        if other is not None and self._old.database(key) is not None:
-            self._taken[key] = Remark("databases", str(key), _TAKEN.format(other), serious=True)
-        return other is None
+        if self._is_of_another(key):
+            why = came_from(here, self._others[here])
+        elif here in self._living:
+            return False
+        elif (other := taken_by(self._old, self._followed, key)) is not None:
+            why = _TAKEN.format(other)
+        else:
+            return True
+        if self._old.database(key) is not None:
+            self._taken[key] = Remark("databases", str(key), why, serious=True)
+        return False
 
     def _mend(self, mirror: Mirror, chosen: Sequence[DatabaseKey]) -> Changes:
         """Compares databases, and makes them here what they are there. What differed."""
         state = self._followed.state
         new = {key for key in chosen if self._here.database(state.renaming.database_key(key)) is None}
-        if new - state.mirrored:
-            state.mirrored |= new
-            self._followed.keep()
+        self._keep_new(new)
         found = Changes(databases=set(chosen))
         mirror.apply(found)
         if chosen:
@@ -436,16 +486,17 @@ class Follower:
             found.tables = {key: TableChange.whole() for key in affected.tables | set(affected.partitions)}
         return found
 
-    def mend(self, keys: Sequence[DatabaseKey]) -> None:
-        """Compares databases, and makes them here what they are there, as far as it goes.
+    def mend(self, keys: Sequence[DatabaseKey]) -> list[Remark]:
+        """Compares databases, and makes them here what they are there, as far as it goes. What couldn't be done.
 
         What the log there has was done before. So a table or function that is here alone isn't one that was dropped
         there: somebody has made it here, and it stays.
         """
-        self._living = set(living_here(all_of(self._here)))
+        self._look_around()
         mirror = self._mirror(keeps=bool(self._old.last_event()))
         self._mend(mirror, keys)
         self._say_dropped(mirror)
+        return mirror.problems
 
     def _differing(self, chosen: Iterable[DatabaseKey]) -> Affected:
         """Where databases differ."""
@@ -472,6 +523,8 @@ class Follower:
             progress=Progress(lambda line: None, "brought"),
             threads=self._threads,
             mirrored=state.mirrored,
+            brought=state.brought,
+            others=lambda: self._others,
             keeps=keeps,
         )
 

@@ -8,7 +8,7 @@ all tables are there.
 import getpass
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -34,7 +34,16 @@ from lake.protocol.hive import (
 from lake.protocol.lake import ImportDifference, ImportRequest, ImportResponse
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration.mapping import Renaming, Selection, database_key
-from metastore.migration.objects import MOVED_TO, DatabaseKey, Positions, Remark, TableKey, TableParts, WriteIds
+from metastore.migration.objects import (
+    MOVED_TO,
+    DatabaseKey,
+    Positions,
+    Remark,
+    TableKey,
+    TableParts,
+    WriteIds,
+    catalog_key,
+)
 from metastore.migration.progress import Progress
 from metastore.migration.source import Source, error_text
 from metastore.migration.thrift_source import ThriftSource
@@ -51,6 +60,10 @@ MOVED_FROM = "lake.moved.metadata_location"
 
 UNREAD = "it was listed, and then not there: was it dropped meanwhile?"
 
+VIEWS = ("VIRTUAL_VIEW", "MATERIALIZED_VIEW")
+
+TEXT_STAYS = "its text stays as it is, also where it names databases that get other names"
+
 UNKNOWN_WRITE_IDS = "that metastore tells no transactions, so they aren't known"
 
 _LONGEST_SNAPSHOT = 10_000  # write ids of a table that readers must not see, and that are brought one by one
@@ -66,6 +79,8 @@ class Report:
     differing: int = 0
     differences: list[ImportDifference] = field(default_factory=list)
     problems: list[Remark] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+    """What is to be looked at of what was brought."""
     positions: Positions = field(default_factory=Positions)
 
     @property
@@ -84,13 +99,16 @@ class Report:
                 for each in self.differences
             ],
             "problems": [each.plain() for each in self.problems],
+            "remarks": [each.plain() for each in self.remarks],
             "notification": self.positions.notification,
             "transaction": self.positions.transaction,
         }
 
 
 class Importer:
-    """One import. `target`: our metastore. `threads`: how many objects are under way at once, at most."""
+    """One import. `target`: our metastore. `threads`: how many objects are under way at once, at most. `brought`:
+    databases, and catalogs, that were here as they are there at some time; this adds to them. `others`: databases, by
+    their names here, that came from other metastores by now, and which."""
 
     def __init__(
         self,
@@ -102,6 +120,8 @@ class Importer:
         progress: Progress,
         threads: int,
         replace: bool = False,
+        brought: set[DatabaseKey] | None = None,
+        others: Callable[[], Mapping[DatabaseKey, str]] = dict,
     ) -> None:
         self._source = source
         self._target = target
@@ -110,7 +130,10 @@ class Importer:
         self._progress = progress
         self._threads = threads
         self._replace = replace
+        self._brought = set() if brought is None else brought
+        self._others = others
         self._lock = threading.Lock()
+        self._left: set[TableKey] = set()  # tables that can't be brought: what belongs to them isn't, either
         self._foreign_keys: list[tuple[TableKey, list[SQLForeignKey]]] = []
         self.report = Report()
 
@@ -130,7 +153,7 @@ class Importer:
         for table, keys in self._foreign_keys:
             self._bring("constraints", str(table), ImportRequest(constraints=SQLAllTableConstraints(foreignKeys=keys)))
         for key in chosen:
-            self._grants(self._source.grants(key, self._source.tables(key)))
+            self._grants(self._source.grants(key, self._granted_tables(key)))
         self._seed_transactions()
         return self.report
 
@@ -142,7 +165,9 @@ class Importer:
         catalogs = self._source.catalogs()
         by_catalog: dict[str, list[Database]] = {}
         for catalog in [each.name or "" for each in catalogs] or ["hive"]:
-            found = [each for each in self._source.databases(catalog) if self._selection.includes(database_key(each))]
+            every = self._source.databases(catalog)
+            self._note_left_out(map(database_key, every))
+            found = [each for each in every if self._selection.includes(database_key(each))]
             if found:
                 by_catalog[catalog] = found
         self._renaming.check_apart(database_key(each) for some in by_catalog.values() for each in some)
@@ -153,16 +178,44 @@ class Importer:
                     chosen.append(database_key(database))
         return chosen
 
+    def _note_left_out(self, keys: Iterable[DatabaseKey]) -> None:
+        """Of what isn't meant since it lives here: what has come from another metastore is another database."""
+        for key in keys:
+            here = self._renaming.database_key(key)
+            if key in self._selection.but and key not in self._brought and here in self._others():
+                self._problem("databases", str(key), came_from(here, self._others()[here]))
+
     def _catalog(self, catalogs: Sequence[Catalog]) -> None:
         for each in catalogs:
-            self._bring("catalogs", each.name or "", ImportRequest(catalogs=[self._renaming.catalog(each)]))
+            name = each.name or ""
+            request = ImportRequest(catalogs=[self._renaming.catalog(each)])
+            self._namespace("catalogs", name, catalog_key(name), request)
 
     def _database(self, database: Database) -> bool:
-        name = str(database_key(database))
+        key = database_key(database)
         if (why := gone_to(database)) is not None:
-            self._problem("databases", name, why)
+            self._problem("databases", str(key), why)
             return False
-        return self._bring("databases", name, ImportRequest(databases=[self._renaming.database(database)]))
+        request = ImportRequest(databases=[self._renaming.database(database)])
+        if not self._namespace("databases", str(key), key, request):
+            return False
+        here = self._renaming.database_key(key)
+        if key not in self._brought and (other := self._others().get(here)) is not None:
+            self._problem("databases", str(key), came_from(here, other))
+            return False
+        return True
+
+    def _namespace(self, kind: str, name: str, key: DatabaseKey, request: ImportRequest) -> bool:
+        """A catalog or a database itself. Returns whether there is one of this name here."""
+        replaces = self._replaces(key) and self._renaming.database_key(key) not in self._others()
+        answer = self._sent(kind, name, request.replace(overwrite=replaces))
+        if answer is not None and all(each.replaced for each in answer.differences or ()):
+            self._brought.add(key)
+        return answer is not None
+
+    def _replaces(self, key: DatabaseKey) -> bool:
+        """Whether a catalog or database that differs here becomes what it is there."""
+        return self._replace
 
     def _functions(self, key: DatabaseKey) -> None:
         self._bring_functions(key, self._source.functions(key))
@@ -184,13 +237,17 @@ class Importer:
 
     # --- tables -----------------------------------------------------------------------------------------------
 
+    def _granted_tables(self, home: DatabaseKey) -> list[str]:
+        """Tables whose grants are brought."""
+        return [name for name in self._source.tables(home) if TableKey(*home, name) not in self._left]
+
     def _table(self, tasks: "Tasks", key: TableKey) -> None:
         try:
             parts = self._source.table(key)
             if parts is None:
                 return
             if (why := self._unbringable(parts)) is not None:
-                self._problem("tables", str(key), why)
+                self._leave(key, why)
                 return
             names = self._source.partition_names(parts)
             first, *others = list(batches(names)) or [[]]
@@ -199,8 +256,16 @@ class Importer:
             for some in others:
                 tasks.submit(self._partitions, parts, some)
             self._write_ids(parts)
+            if self._renaming.databases and parts.table.tableType in VIEWS:
+                with self._lock:
+                    self.report.remarks.append(Remark("views", str(key), TEXT_STAYS, serious=True))
         except (ExceptionStruct, TApplicationException) as error:
-            self._problem("tables", str(key), error_text(error))
+            self._leave(key, error_text(error))
+
+    def _leave(self, key: TableKey, why: str) -> None:
+        self._problem("tables", str(key), why)
+        with self._lock:
+            self._left.add(key)
 
     def _unbringable(self, parts: TableParts) -> str | None:
         return unbringable(self._source, parts)
@@ -209,14 +274,17 @@ class Importer:
         """A table with some partitions, in one transaction. Returns whether it is here."""
         new = self._renaming.parts(parts)
         constraints = new.constraints
-        if constraints.foreignKeys:
-            with self._lock:
-                self._foreign_keys.append((parts.key, list(constraints.foreignKeys)))
         request = self._with_partitions(parts, names)
         request.tables = [new.table]
         request.statistics = [*new.statistics, *(request.statistics or ())]
         request.constraints = constraints.replace(foreignKeys=None)
-        return self._bring("tables", str(parts.key), request, partitions=len(names))
+        brought = self._bring("tables", str(parts.key), request, partitions=len(names))
+        with self._lock:
+            if not brought:
+                self._left.add(parts.key)
+            elif constraints.foreignKeys:
+                self._foreign_keys.append((parts.key, list(constraints.foreignKeys)))
+        return brought
 
     def _partitions(self, parts: TableParts, names: Sequence[str]) -> None:
         try:
@@ -294,33 +362,43 @@ class Importer:
 
     # --- sending ----------------------------------------------------------------------------------------------
 
-    def _grants(self, grants: Iterable[HiveObjectPrivilege]) -> None:
-        renamed = [self._renaming.grant(each) for each in grants]
-        for some in batches(renamed, GRANTS_AT_ONCE):
+    def _grants(self, grants: Iterable[HiveObjectPrivilege]) -> list[HiveObjectPrivilege]:
+        """Returns those that couldn't be brought."""
+        left: list[HiveObjectPrivilege] = []
+        for some in batches(list(grants), GRANTS_AT_ONCE):
+            renamed = [self._renaming.grant(each) for each in some]
             try:
-                self._note(self._target.call("lake_import", self._request(ImportRequest(grants=some))))
+                self._note(self._target.call("lake_import", self._request(ImportRequest(grants=renamed))))
             except ExceptionStruct:  # which of them was it?
-                for each in some:
-                    self._bring("grants", _described(each), ImportRequest(grants=[each]))
+                for each, new in zip(some, renamed, strict=True):
+                    if not self._bring("grants", _described(new), ImportRequest(grants=[new])):
+                        left.append(each)
                 continue
             self._progress.add("grants", len(some))
+        return left
 
     def _request(self, request: ImportRequest) -> ImportRequest:
         return request.replace(overwrite=True) if self._replace else request
 
     def _bring(self, kind: str, name: str, request: ImportRequest, *, partitions: int = 0) -> bool:
         """Returns whether what the request has is here, if maybe in another form."""
-        try:
-            answer = self._target.call("lake_import", self._request(request))
-        except (ExceptionStruct, TApplicationException) as error:
-            self._problem(kind or "partitions", name, error_text(error))
+        if self._sent(kind, name, self._request(request)) is None:
             return False
-        self._note(answer)
-        if kind:
-            self._progress.add(kind)
         if partitions:
             self._progress.add("partitions", partitions)
         return True
+
+    def _sent(self, kind: str, name: str, request: ImportRequest) -> ImportResponse | None:
+        """What became of it; None if it can't be brought."""
+        try:
+            answer: ImportResponse = self._target.call("lake_import", request)
+        except (ExceptionStruct, TApplicationException) as error:
+            self._problem(kind or "partitions", name, error_text(error))
+            return None
+        self._note(answer)
+        if kind:
+            self._progress.add(kind)
+        return answer
 
     def _note(self, answer: ImportResponse) -> None:
         with self._lock:
@@ -376,6 +454,14 @@ class Tasks:
             raise
         if self._error is not None:
             raise self._error
+
+
+def came_from(here: DatabaseKey, source: str) -> str:
+    """Why a database isn't brought whose name another one has here."""
+    return (
+        f"{here} came from {source}, and isn't known to be this one: give this one another name by --rename. If both"
+        " are one metastore, import from there first"
+    )
 
 
 def gone_to(database: Database) -> str | None:

@@ -13,6 +13,7 @@ from metastore.migration.followed import (
     Followed,
     all_of,
     begin,
+    brought_by_others,
     check_free,
     known_text,
     living_here,
@@ -34,8 +35,9 @@ def begun(
     selection: Selection,
     renaming: Renaming,
     say: Callable[[str], None],
-) -> Iterator[Selection]:
-    """Around an import. Keeps first where the notification log stood, and which databases weren't here before.
+) -> Iterator[tuple[Selection, Followed]]:
+    """Around an import. Keeps first where the notification log stood, and which databases weren't here before; at last
+    those that were brought, which the import adds to.
 
     The databases that are there now, without those that live here by now: one that comes there meanwhile is for a
     follower, which knows that it wasn't here before. Raises UserError for a source that was brought under
@@ -46,21 +48,26 @@ def begun(
     for option, names in (("--databases", selection.unmet(found)), ("--rename", renaming.unmet(found))):
         if names:
             say(f"{option}: no database there is called {', '.join(names)}")
+    for place in renaming.merged:
+        say(f"--location: several places become {place}, so roll-back will be refused")
     _check_apart(here, source, found, renaming)
     position = old.last_event() or 0  # before anything is read
     mark = None
     with suppress(ExceptionStruct, TApplicationException):  # what tells no entries can still be read
         mark = mark_at(old, position)
-    followed = begin(here, source, selection, renaming)
+    others = brought_by_others(all_of(here), source_name(source))
+    followed = begin(here, source, selection, renaming, others)
     living = living_here(all_of(here))  # a cut-over by another selection from here on has this import end
     keys = [key for key in found if renaming.database_key(key) not in living]
     state = followed.state
     if not state.imported and followed.position == 0 and state.held is None:  # else what was read before is older
         followed.position, state.mark = position, mark
-    state.mirrored |= {key for key in keys if _is_empty(here, renaming.database_key(key))}
+    state.mirrored |= {
+        key for key in keys if (own := renaming.database_key(key)) not in others and _is_empty(here, own)
+    }
     state.held = IMPORT
     followed.keep()
-    yield replace(selection, only=frozenset(keys), but=frozenset(found) - frozenset(keys))
+    yield replace(selection, only=frozenset(keys), but=frozenset(found) - frozenset(keys)), followed
     state.held, state.imported = None, True
     followed.keep()
 
@@ -70,7 +77,8 @@ def _check_apart(here: ThriftSource, source: str, keys: Iterable[DatabaseKey], r
     brought = {
         each.state.renaming.database_key(key): key
         for each in all_of(here, source)
-        for key in (*each.state.mirrored, *each.state.homes)
+        for key in (*each.state.mirrored, *each.state.brought, *each.state.homes)
+        if key.database
     }
     for key in keys:
         own = renaming.database_key(key)

@@ -1,8 +1,9 @@
 """Which objects come over, and under which names and at which places."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import permutations
 from typing import TypeVar
 
 from lake.protocol.errors import UsageError, UserError
@@ -28,7 +29,8 @@ _DATABASE_FIELDS = ("table_db", "fktable_db", "pktable_db")
 
 @dataclass(frozen=True)
 class Selection:
-    """Databases by patterns with `*`, in lower case: `sales_*`, `spark.sales`. None stands for all.
+    """Databases by patterns with `*`, in lower case: `sales_*`, `spark.sales`. None stands for all, as `*` does; other
+    patterns without a catalog mean databases of Hive's.
 
     `only`: of these those alone that were found once; None for all. `but`: those that aren't meant in any case.
     """
@@ -59,7 +61,9 @@ class Selection:
 
 
 def _fits(key: DatabaseKey, pattern: str) -> bool:
-    return any(fnmatchcase(name, pattern) for name in (str(key), f"{key.catalog}.{key.database}"))
+    if "." in pattern or pattern == "*":
+        return fnmatchcase(f"{key.catalog}.{key.database}", pattern)
+    return key.catalog == DEFAULT_CATALOG and fnmatchcase(key.database, pattern)
 
 
 @dataclass(frozen=True)
@@ -71,13 +75,22 @@ class Renaming:
 
     @classmethod
     def parse(cls, databases: Sequence[str], locations: Sequence[str]) -> "Renaming":
-        """Of texts such as `old=new`. Raises UsageError for another form, and for two that get one name."""
+        """Of texts such as `old=new`. Raises UsageError for another form, for two that get one name, and for places
+        within one another: it couldn't be told any more where something came from that lies in both."""
         pairs = [_pair(each.lower(), "--rename") for each in databases]
         names = dict(pairs)
         if len(names) < len(pairs) or len(set(names.values())) < len(names):
             raise UsageError("--rename: each database gets one name, and none gets that of another")
-        begins = [_pair(each, "--location") for each in locations]
-        return cls(names, sorted(((a.rstrip("/"), b.rstrip("/")) for a, b in begins), key=lambda each: -len(each[0])))
+        begins = [(a.rstrip("/"), b.rstrip("/")) for a, b in (_pair(each, "--location") for each in locations)]
+        for one, other in permutations(begins, 2):
+            for side, a, b in zip(("OLD", "NEW"), one, other, strict=True):
+                # Several may get one new place: it has other names there.
+                if (a == b and side == "OLD") or b.startswith(f"{a}/"):
+                    raise UsageError(
+                        f"--location: {b} ({'='.join(other)}) lies within {a} ({'='.join(one)}), and roll-back couldn't"
+                        f" tell which of both a place is of: give {side} places of which none lies within another"
+                    )
+        return cls(names, sorted(begins, key=lambda each: -len(each[0])))
 
     # --- names ------------------------------------------------------------------------------------------------
 
@@ -114,6 +127,23 @@ class Renaming:
             if location is not None and (location == old or location.startswith(f"{old}/")):
                 return new + location[len(old) :]
         return location
+
+    @property
+    def merged(self) -> list[str]:
+        """New places that several old ones get."""
+        found = [new for _, new in self.locations]
+        return sorted({each for each in found if found.count(each) > 1})
+
+    def keeping(self, forward: "Renaming", *values: Struct | None) -> "Renaming":
+        """This, the inverse of `forward`, for objects there and what lies below them: their places stay as they are.
+
+        A place there may lie within a new one without having come from an old one.
+        """
+        if not self.locations:
+            return self
+        places = {each for value in values if value is not None for each in _places(value)}
+        own = [(forward.location(each) or "", each) for each in places]
+        return replace(self, locations=[*sorted(own, key=lambda pair: -len(pair[0])), *self.locations])
 
     # --- objects ----------------------------------------------------------------------------------------------
 
@@ -190,6 +220,18 @@ class Renaming:
             places = {key: self.location(place) or "" for key, place in skewed.skewedColValueLocationMaps.items()}
             skewed = skewed.replace(skewedColValueLocationMaps=places)
         return value.replace(location=self.location(value.location), serdeInfo=serde, skewedInfo=skewed)
+
+
+def _places(value: Struct) -> list[str]:
+    """The places of a database, a table, a partition or a function."""
+    sd = getattr(value, "sd", None)
+    found = [
+        *(getattr(value, name, None) for name in ("locationUri", "managedLocationUri")),
+        *(each.uri for each in getattr(value, "resourceUris", None) or ()),
+        sd and sd.location,
+        sd and ((sd.serdeInfo and sd.serdeInfo.parameters) or {}).get("path"),
+    ]
+    return [each.rstrip("/") for each in found if each]
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

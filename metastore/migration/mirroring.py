@@ -4,7 +4,7 @@ Nothing depends on what was done before: the object is read again, and what isn'
 without its data. So the same may be done twice, and after a kill it is done again.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -16,14 +16,16 @@ from lake.protocol.hive import (
     Database,
     DropConstraintRequest,
     DropPartitionsRequest,
+    Function,
     HiveObjectPrivilege,
+    HiveObjectRef,
     NoSuchObjectException,
     PrivilegeBag,
     RequestPartsSpec,
     SQLAllTableConstraints,
     Table,
 )
-from lake.protocol.lake import ImportRequest
+from lake.protocol.lake import ImportDifference, ImportRequest
 from lake.protocol.struct import ExceptionStruct
 from metastore.migration import canonical
 from metastore.migration.changes import Changes, TableChange, names_of
@@ -37,7 +39,7 @@ from metastore.migration.importing import (
     write_ids_differ,
 )
 from metastore.migration.mapping import Renaming, Selection
-from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey, Remark, TableKey, TableParts
+from metastore.migration.objects import DEFAULT_CATALOG, DatabaseKey, Remark, TableKey, TableParts, catalog_key
 from metastore.migration.progress import Progress
 from metastore.migration.source import Source, error_text
 from metastore.migration.thrift_source import ThriftSource
@@ -49,8 +51,9 @@ _SHOWN = 20  # names, in a line
 class Mirror(Importer):
     """Brings single objects, and removes others.
 
-    `mirrored`: databases of which what isn't there any more is dropped here, too, where a comparison finds it. `keeps`:
-    but not tables and functions.
+    `brought`: databases and catalogs that came from there. `mirrored`: databases that had nothing here before. What
+    isn't there any more of databases in both is dropped here, too, where a comparison finds it. Those that are dropped
+    are taken out of both. `keeps`: tables and functions aren't dropped.
     """
 
     def __init__(
@@ -61,7 +64,9 @@ class Mirror(Importer):
         renaming: Renaming,
         progress: Progress,
         threads: int,
-        mirrored: Collection[DatabaseKey] = (),
+        mirrored: set[DatabaseKey],
+        brought: set[DatabaseKey],
+        others: Callable[[], Mapping[DatabaseKey, str]],
         keeps: bool = False,
     ) -> None:
         super().__init__(
@@ -72,21 +77,23 @@ class Mirror(Importer):
             progress=progress,
             threads=threads,
             replace=True,
+            brought=brought,
+            others=others,
         )
         self._mirrored = mirrored
         self._keeps = keeps
         self.dropped: list[str] = []
-        """Tables, partitions and functions that were here alone, without a log that says that they were dropped."""
+        """Objects and grants that were here alone, without a log that says that they were dropped."""
+        self.ungranted: set[TableKey] = set()
+        """Tables with grants that couldn't be brought; with an empty name databases."""
         self._new: set[TableKey] = set()
 
     @property
     def problems(self) -> list[Remark]:
         """What couldn't be brought, or dropped."""
         kept = [each for each in self.report.differences if not each.replaced]
-        return [
-            *self.report.problems,
-            *(Remark(each.kind or "", each.name or "", each.difference or "", serious=True) for each in kept),
-        ]
+        differing = (Remark(each.kind or "", each.name or "", _kept_text(each), serious=True) for each in kept)
+        return list(dict.fromkeys([*self.report.problems, *differing]))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -95,20 +102,29 @@ class Mirror(Importer):
 
     def unfinished(self, changes: Changes) -> set[TableKey]:
         """What of these changes has problems; with an empty name of a table for what isn't a table's."""
-        names = [(each.kind, f"{each.name} ") for each in self.problems]
+        named = [(each.kind, each.name) for each in self.problems]
+        names = [(kind, f"{name} ") for kind, name in named]
 
         def has(*begins: str) -> bool:
             return any(name.startswith(begins) for _, name in names)
 
-        tables = {key for key in changes.tables if has(f"{key} ", f"{self._renaming.table_key(key)} ")}
+        renaming = self._renaming
+        tables = {key for key in changes.tables if has(*_beginnings((key, renaming.table_key(key)), " "))}
         others = [
             name for kind, name in names if kind in ("catalogs", "databases", "functions", "database", "function")
         ]
         for home in changes.databases | changes.functions:
-            begins = tuple(f"{each}{end}" for each in (home, self._renaming.database_key(home)) for end in (" ", "."))
+            begins = _beginnings((home, renaming.database_key(home)), " ", ".")
             if any(name.startswith(begins) for name in others):
                 tables.add(TableKey(*home, ""))
-        return tables
+        return tables | {TableKey(*catalog_key(name), "") for kind, name in named if kind in ("catalogs", "catalog")}
+
+    def _replaces(self, key: DatabaseKey) -> bool:
+        return key in self._brought
+
+    def _is_theirs(self, home: DatabaseKey) -> bool:
+        """Whether a database here came from there with all that is in it. One that was empty here may be of others."""
+        return home in self._mirrored and home in self._brought
 
     # --- what a log says --------------------------------------------------------------------------------------
 
@@ -196,19 +212,38 @@ class Mirror(Importer):
 
     def _mend_grants(self, home: DatabaseKey) -> None:
         here = self._renaming.database_key(home)
-        there = [self._renaming.grant(each) for each in self._source.grants(home, self._source.tables(home))]
-        if home in self._mirrored:
+        found = self._source.grants(home, self._granted_tables(home))
+        if self._is_theirs(home):
+            there = map(self._renaming.grant, found)
             self._revoke(there, self._target.grants(here, self._target.tables(here)))
-        for some in batches(there, 200):
-            self._bring("grants", str(home), ImportRequest(grants=some))
+        self._grants(found)
+
+    def _grants(self, grants: Iterable[HiveObjectPrivilege]) -> list[HiveObjectPrivilege]:
+        left = super()._grants(grants)
+        self.ungranted |= {_granted(each) for each in left}
+        return left
+
+    def grants(self, tables: Iterable[TableKey]) -> None:
+        """Brings grants on tables; with an empty name, on databases, and without a database, on everything."""
+        by_home: dict[DatabaseKey, list[str]] = {}
+        for key in sorted(tables):
+            by_home.setdefault(key.of_database, []).append(key.table)
+        for home, names in by_home.items():
+            if not home.database:
+                self._grants(self._source.global_grants())
+            elif self._source.database(home) is not None:
+                there = [name for name in names if name and self._source.bare_table(TableKey(*home, name)) is not None]
+                self._grants(self._source.grants(home, there))
 
     def _revoke(self, there: Iterable[HiveObjectPrivilege], here: Iterable[HiveObjectPrivilege]) -> None:
         kept = {grant_name(each): canonical.of_grant(each) for each in there}
         for each in here:
             name = grant_name(each)
             # One of the role admin on everything is made by each metastore.
-            if kept.get(name) != canonical.of_grant(each) and each.principalName != "admin":
-                self._call("grants", name, "revoke_privileges", PrivilegeBag([each]))
+            if kept.get(name) == canonical.of_grant(each) or each.principalName == "admin":
+                continue
+            if self._call("grants", name, "revoke_privileges", PrivilegeBag([each])) and name not in kept:
+                self.dropped.append(f"grant {name}")
 
     # --- tables -----------------------------------------------------------------------------------------------
 
@@ -238,14 +273,14 @@ class Mirror(Importer):
             return
         if here is not None and (change.remade or self._is_another(there, here, compared)):
             if _is_other(there.table, here.table) and not self._has_gone(key, here, change):
-                self._problem("tables", str(key), _OTHER)
+                self._leave(key, _OTHER)
                 return
             if not self._drop_table(here_key, here):
                 return
             here = None
         wanted = self._renaming.parts(there)
         if here is not None:
-            self._drop_belongings(wanted, here)
+            self._drop_belongings(wanted, here, compared)
         everything = change.everything or here is None
         names = self._source.partition_names(there) if everything else names_of(_keys(there.table), change.partitions)
         if names is None:
@@ -285,13 +320,14 @@ class Mirror(Importer):
         own = self._target.write_ids(here.key, self._target.positions())
         return own is not None and bool(own.highest) and write_ids_differ(own, ids) is not None
 
-    def _drop_belongings(self, there: TableParts, here: TableParts) -> None:
+    def _drop_belongings(self, there: TableParts, here: TableParts, compared: bool) -> None:
         """Drops constraints that aren't there, or are others, and statistics that aren't there."""
         for kind in here.constraints.field_names():
             one, other = (_by_name(getattr(each.constraints, kind)) for each in (there, here))
             for name in sorted(name for name, forms in other.items() if one.get(name) != forms):
                 request = DropConstraintRequest(here.key.database, here.key.table, name, here.key.catalog)
-                self._call("constraints", f"{here.key} {name}", "drop_constraint", request)
+                if self._call("constraints", f"{here.key} {name}", "drop_constraint", request):
+                    self.dropped += [f"constraint {here.key} {name}"] if compared and name not in one else []
         kept = {(each.engine or "hive", own.colName) for each in there.statistics for own in each.statsObj or ()}
         for each in here.statistics:
             for own in each.statsObj or ():
@@ -301,7 +337,7 @@ class Mirror(Importer):
     def _has_gone(self, key: TableKey, here: TableParts, change: TableChange) -> bool:
         """Whether a table here is one that isn't there any more. In a database that was here before another one may
         have its name, so the log has to say when the one was made that has gone."""
-        return key.of_database in self._mirrored or (here.table.createTime or 0) in change.gone
+        return self._is_theirs(key.of_database) or (here.table.createTime or 0) in change.gone
 
     def _drop_gone(self, key: TableKey, here: TableParts, change: TableChange, compared: bool) -> None:
         """Drops what isn't there any more."""
@@ -371,7 +407,7 @@ class Mirror(Importer):
         self, key: TableKey, names: Sequence[str], compared: bool, home: DatabaseKey, told: Collection[str]
     ) -> None:
         """`told`: those that a log names."""
-        if names and compared and home not in self._mirrored:
+        if names and compared and not self._is_theirs(home):
             self._problem("partitions", f"{key} {names[0]}", _EXTRA)
             return
         for some in batches(names):
@@ -399,34 +435,50 @@ class Mirror(Importer):
     def functions(self, home: DatabaseKey) -> None:
         """Makes the functions of a database what they are there."""
         here = self._renaming.database_key(home)
-        there = self._source.functions(home)
-        self._bring_functions(home, there)
-        kept = {(each.functionName or "").lower() for each in there}
-        for each in self._target.functions(here):
-            name = each.functionName or ""
-            if name.lower() in kept:
-                continue
-            if self._keeps or home not in self._mirrored:
+        there = {(each.functionName or "").lower(): each for each in self._source.functions(home)}
+        own = {(each.functionName or "").lower(): each for each in self._target.functions(here)}
+        for name, each in there.items():
+            if self._is_theirs(home) or name not in own or self._is_same_function(each, own[name]):
+                self._bring_functions(home, [each])
+            else:
+                self._problem("functions", f"{here}.{name}", _OTHER_FUNCTION)
+        for name in sorted(own.keys() - there.keys()):
+            if self._keeps or not self._is_theirs(home):
                 self._problem("functions", f"{here}.{name}", EXTRA if self._keeps else _EXTRA)
             elif self._call("functions", f"{here}.{name}", "drop_function", here.on_the_wire, name):
                 self.dropped.append(f"function {here}.{name}")
 
-    def drop_database(self, home: DatabaseKey) -> None:
-        """Of a database that isn't there any more. One that was here before may have tables of others."""
-        if home in self._mirrored and not self._keeps:
-            self._drop_database(home)
-        else:
-            self._problem("databases", str(home), EXTRA if self._keeps else _EXTRA)
+    def _is_same_function(self, there: Function, here: Function) -> bool:
+        """Whether a function here came from there: by its time of creation, or it is the same."""
+        if here.createTime and here.createTime == there.createTime:
+            return True
+        return canonical.of_struct(self._renaming.function(there)) == canonical.of_struct(here)
 
-    def _drop_database(self, home: DatabaseKey) -> None:
+    def drop_database(self, home: DatabaseKey, compared: bool = False) -> None:
+        """Of a database that isn't there any more. One that was here before may be of others, or have tables of others.
+
+        `compared`: a comparison has found it, not the log.
+        """
         here = self._renaming.database_key(home)
-        if self._target.database(here) is None:
-            return
+        if self._target.database(here) is not None:
+            if self._keeps or not self._is_theirs(home):
+                self._problem("databases", str(home), EXTRA if self._keeps else _EXTRA)
+                return
+            if not self._drop_database(here):
+                return
+            if compared:
+                self.dropped.append(f"database {here}")
+        # One that gets this name later is another one.
+        self._mirrored.discard(home)
+        self._brought.discard(home)
+
+    def _drop_database(self, here: DatabaseKey) -> bool:
+        """Drops a database here without its data. Returns whether it is gone."""
         for table in self._target.tables(here):
             parts = self._target.bare_table(TableKey(*here, table))
             if parts is not None and not self._drop_table(parts.key, parts):
-                return
-        self._call("databases", str(here), "drop_database", here.on_the_wire, False, True)
+                return False
+        return self._call("databases", str(here), "drop_database", here.on_the_wire, False, True)
 
     def _call(self, kind: str, name: str, method: str, *arguments: Any, count: int = 1) -> bool:
         """A call here that removes something. What has gone already is fine."""
@@ -450,6 +502,34 @@ _OTHER = (
     "another table has this name here, and its database was here before the import, so it may be of others: drop it"
     " here without its data"
 )
+
+
+_OTHER_FUNCTION = (
+    "another function has this name here, and its database was here before the import, so it may be of others: drop it"
+    " here"
+)
+
+
+_OTHER_PROPERTIES = (
+    "it was here before the import, so it may be of others, and stays: make it the same, or `import --replace` ({})"
+)
+
+
+def _kept_text(difference: ImportDifference) -> str:
+    """What is to be done about something that differs and stays."""
+    text = difference.difference or ""
+    return _OTHER_PROPERTIES.format(text) if difference.kind in ("catalog", "database") else text
+
+
+def _beginnings(keys: Iterable[DatabaseKey | TableKey], *ends: str) -> tuple[str, ...]:
+    """How names of objects begin. Our server names the catalog, too."""
+    return tuple(f"{name}{end}" for key in keys for name in (str(key), ".".join(key)) for end in ends)
+
+
+def _granted(grant: HiveObjectPrivilege) -> TableKey:
+    """The table that a grant is on; with an empty name a database, without one everything."""
+    of = grant.hiveObject or HiveObjectRef()
+    return TableKey((of.catName or DEFAULT_CATALOG).lower(), (of.dbName or "").lower(), (of.objectName or "").lower())
 
 
 def _is_other(there: Table, here: Table) -> bool:

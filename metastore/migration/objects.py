@@ -32,6 +32,11 @@ class DatabaseKey(NamedTuple):
         return self.database if self.catalog == DEFAULT_CATALOG else f"@{self.catalog}#{self.database}"
 
 
+def catalog_key(name: str) -> DatabaseKey:
+    """A catalog, among databases: one without a name."""
+    return DatabaseKey(name.lower(), "")
+
+
 class TableKey(NamedTuple):
     """A table's name, in lower case."""
 

@@ -11,7 +11,7 @@ from thrift.Thrift import TApplicationException
 
 from lake.protocol.hive import Function, Partition, StorageDescriptor, Table
 from lake.protocol.struct import ExceptionStruct
-from metastore.migration.importing import Tasks, batches, gone_to, unbringable
+from metastore.migration.importing import TEXT_STAYS, VIEWS, Tasks, batches, gone_to, unbringable
 from metastore.migration.mapping import Renaming, Selection, database_key
 from metastore.migration.objects import Counts, DatabaseKey, Positions, Remark, TableKey, TableParts
 from metastore.migration.progress import Progress
@@ -27,7 +27,6 @@ MAX_NAMED = 1_000
 """Remarks that are named one by one, for each text."""
 
 _FLAG = "commit"
-_VIEWS = ("VIRTUAL_VIEW", "MATERIALIZED_VIEW")
 
 
 @dataclass
@@ -101,7 +100,9 @@ class Planner:
                         if database.connector_name:
                             self._remark("databases", str(key), "its data connector isn't brought", serious=True)
                         tasks.submit(self._functions, key)
-                        for name in self._source.tables(key):
+                        names = self._source.tables(key)
+                        tasks.submit(self._grants, key, names)
+                        for name in names:
                             tasks.submit(self._table, tasks, TableKey(*key, name))
             tasks.wait()
         for each in sorted(self._unmet):
@@ -109,6 +110,7 @@ class Planner:
         for role in self._source.roles():
             self._count("roles")
             plan.counts.add("members", len(self._source.members(role.roleName or "")))
+        self._count("grants", len(self._source.global_grants()))
         plan.seconds = self._progress.seconds
         return plan
 
@@ -131,6 +133,12 @@ class Planner:
             for resource in each.resourceUris or ():
                 self._place("functions", f"{key}.{each.functionName}", resource.uri)
 
+    def _grants(self, key: DatabaseKey, tables: list[str]) -> None:
+        try:
+            self._count("grants", len(self._source.grants(key, tables)))
+        except (ExceptionStruct, TApplicationException) as error:
+            self._remark("databases", str(key), f"its grants can't be read: {error}", serious=True)
+
     # --- tables -----------------------------------------------------------------------------------------------
 
     def _table(self, tasks: Tasks, key: TableKey) -> None:
@@ -148,7 +156,7 @@ class Planner:
 
     def _look_at(self, parts: TableParts) -> None:
         table, name = parts.table, str(parts.key)
-        kind = "views" if table.tableType in _VIEWS else "tables"
+        kind = "views" if table.tableType in VIEWS else "tables"
         self._count(kind)
         if (why := unbringable(self._source, parts)) is not None:
             self._remark("tables", name, why, serious=True)
@@ -160,8 +168,7 @@ class Planner:
             self._places(kind, name, table.sd)
         self._of_other_systems(table, name)
         if kind == "views" and self._renaming.databases:
-            text = "its text stays as it is, also where it names databases that get other names"
-            self._remark(kind, name, text, serious=True)
+            self._remark(kind, name, TEXT_STAYS, serious=True)
 
     def _of_other_systems(self, table: Table, name: str) -> None:
         parameters = table.parameters or {}
@@ -176,10 +183,12 @@ class Planner:
     def _partitions(self, parts: TableParts, names: list[str]) -> None:
         try:
             found: list[Partition] = self._source.partitions(parts, names)
+            statistics = self._source.partition_statistics(parts, names)
         except (ExceptionStruct, TApplicationException) as error:
             self._remark("partitions", f"{parts.key} {names[0]} to {names[-1]}", f"they can't be read: {error}", True)
             return
         self._count("partitions", len(found))
+        self._count("statistics", sum(len(each.statsObj or ()) for each in statistics))
         for each in found:
             name = f"{parts.key} {'/'.join(each.values or ())}"
             self._size(each.parameters)

@@ -16,6 +16,7 @@ from metastore.migration.followed import (
     Followed,
     Home,
     all_of,
+    brought_by_others,
     known_text,
     living_here,
     patterns_name,
@@ -23,7 +24,7 @@ from metastore.migration.followed import (
     taken_by,
 )
 from metastore.migration.following import Follower, Standing, exactly
-from metastore.migration.importing import is_transactional
+from metastore.migration.importing import came_from, is_transactional
 from metastore.migration.mapping import Renaming, Selection
 from metastore.migration.mirroring import problems_text
 from metastore.migration.objects import DatabaseKey, Remark, TableKey
@@ -131,6 +132,9 @@ class CutOver:
             raise Failed(
                 f"{other} has its name here, by --rename: give it another name there, so that it can be brought"
             )
+        others = brought_by_others(all_of(self._here), self._followed.source)
+        if here in others and key not in self._followed.state.brought:
+            raise Failed(came_from(here, others[here]))
         for each in _others(self._here, self._followed):
             if here in living_here([each]):
                 raise Failed(f"{here} lives here already: it was brought from {each.source} ({each.databases})")
@@ -156,6 +160,7 @@ class CutOver:
             compared, notes = self._bring_the_rest(key)
             # All of it is here as it is there, so nothing in it is of others: that matters once it is rolled back.
             self._followed.state.mirrored.add(key)
+            self._followed.state.brought.add(key)
             # From here on no follower changes it here.
             self._followed.settle(key, Home.SWITCHING, gate.way, self._here.last_event() or 0)
             fence_others(self._here, self._followed)
@@ -265,14 +270,16 @@ class CutOver:
         """How many objects are the same, and what differs that is no reason to stay. Raises Failed."""
         found = self._compare(key)
         blocking, notes = self._sorted_out(found)
+        problems: list[Remark] = []
         if blocking:
             # What the log doesn't tell, and was changed since the comparison before.
-            self._follower.mend([key])
+            problems = self._follower.mend([key])
             found = self._compare(key)
             blocking, notes = self._sorted_out(found)
         if blocking:
             alone = any(each.text == EXTRA and each.kind in ("tables", "functions") for each in blocking)
             more = f". {_MADE_HERE}" if alone else ""
+            more += f". {problems_text(problems)}" if problems else ""
             raise Failed(f"{key} differs, so it stays: {problems_text(blocking)}{more}")
         return found.compared, notes
 
@@ -283,15 +290,18 @@ class CutOver:
         """What keeps a database there, and notes.
 
         Roles, members and grants on everything that are here alone may be of others; a member of a role that came over
-        may be one whose membership has ended there. Once a database lives here, roles are changed on both sides.
+        may be one whose membership has ended there. Once a database lives here, roles are changed on both sides. A
+        catalog itself only says where new databases lie.
         """
         lives = any(home is Home.HERE for each in all_of(self._here) for home in each.state.homes.values())
         own = {each.name for each in found.differences if each.kind == "roles" and each.text == EXTRA}
         own |= {"admin", "public"}
 
         def is_note(each: Remark) -> bool:
-            if lives or each.text != EXTRA:
-                return lives
+            if lives or each.kind == "catalogs":
+                return True
+            if each.text != EXTRA:
+                return False
             return each.kind != "members" or any(each.name.startswith(f"{role} ") for role in own)
 
         return sorted_out(found, is_note)

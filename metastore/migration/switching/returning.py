@@ -15,6 +15,7 @@ from lake.protocol.hive import (
     Database,
     DropPartitionsRequest,
     EnvironmentContext,
+    Function,
     HiveObjectPrivilege,
     InvalidOperationException,
     NoSuchObjectException,
@@ -40,17 +41,19 @@ AS_GIVEN = EnvironmentContext({"DO_NOT_UPDATE_STATS": "true"})
 
 
 class Returner:
-    """`back`: from names and places here to those there. `closed`: Iceberg's tables that take no commits there stay
-    so."""
+    """`forward`: from names and places there to those here, and `back` the other way. `closed`: Iceberg's tables that
+    take no commits there stay so."""
 
-    def __init__(self, here: ThriftSource, old: ThriftSource, back: Renaming, *, closed: bool = False) -> None:
+    def __init__(
+        self, here: ThriftSource, old: ThriftSource, forward: Renaming, back: Renaming, *, closed: bool = False
+    ) -> None:
         self._closed = closed
         self._here = here
         self._old = old
-        self._back = back
+        self._forward, self._back = forward, back
         self.problems: list[Remark] = []
         self.dropped: list[str] = []
-        """Tables, partitions and functions that aren't here."""
+        """Tables, partitions, functions and grants that aren't here."""
         self._keys = Constraints(old, lambda name, text: self._problem("constraints", name, text))
 
     def mend(self, key: DatabaseKey, here: DatabaseKey, affected: Affected) -> None:
@@ -77,6 +80,10 @@ class Returner:
         except (ExceptionStruct, TApplicationException) as error:
             self._problem("tables", str(key), error_text(error))
 
+    def _back_of(self, *there: Database | Function | Table | Partition | None) -> Renaming:
+        """`back` for objects there, and what lies below them."""
+        return self._back.keeping(self._forward, *there)
+
     # --- databases --------------------------------------------------------------------------------------------
 
     def create(self, key: DatabaseKey, here: Database) -> bool:
@@ -89,15 +96,18 @@ class Returner:
         wanted, there = self._here.database(here), self._old.database(key)
         if wanted is None or there is None:
             return
-        value: Database = self._back.database(wanted).replace(
-            createTime=there.createTime, catalogName=there.catalogName
+        value: Database = (
+            self._back_of(there).database(wanted).replace(createTime=there.createTime, catalogName=there.catalogName)
         )
         if canonical.of_struct(value) != canonical.of_struct(there):
             self._call("databases", str(key), "alter_database", key.on_the_wire, value)
 
     def _functions(self, key: DatabaseKey, here: DatabaseKey) -> None:
-        wanted = {each.functionName or "": self._back.function(each) for each in self._here.functions(here)}
         there = {each.functionName or "": each for each in self._old.functions(key)}
+        wanted = {
+            name: self._back_of(there.get(name)).function(each)
+            for name, each in ((each.functionName or "", each) for each in self._here.functions(here))
+        }
         for name in sorted(there):
             if name not in wanted or canonical.of_struct(wanted[name]) != canonical.of_struct(there[name]):
                 if self._call("functions", f"{key}.{name}", "drop_function", key.on_the_wire, name):
@@ -114,7 +124,8 @@ class Returner:
         # One that may be passed on by now, or no more, has to be given anew.
         kept = {name for name in wanted if name in there and _passed_on(wanted[name]) == _passed_on(there[name])}
         for name in sorted(there.keys() - kept):
-            self._call("grants", name, "revoke_privileges", PrivilegeBag([there[name]]))
+            if self._call("grants", name, "revoke_privileges", PrivilegeBag([there[name]])) and name not in wanted:
+                self.dropped.append(f"grant {name}")
         for name in sorted(wanted.keys() - kept):
             self._call("grants", name, "grant_privileges", PrivilegeBag([wanted[name]]))
 
@@ -133,7 +144,8 @@ class Returner:
         if self._here.timeline_position(here) or (here.table.parameters or {}).get(PRIMARY_KEY, "").strip():
             self._problem("tables", str(key), "it is a lake table here, which no other metastore can keep")
             return
-        wanted = self._back.parts(here)
+        back = self._back_of(None if there is None else there.table, self._old.database(key.of_database))
+        wanted = back.parts(here)
         if is_transactional(wanted.table):
             own = self._here.write_ids(inverse, self._here.positions())
             other = self._old.write_ids(key, self._old.positions())
@@ -224,8 +236,11 @@ class Returner:
         if names is None:
             names = sorted({*self._here.partition_names(here), *self._old.partition_names(there)})
         for some in batches(names, 200):
-            wanted = {partition_name(here, each): self._named(key, each) for each in self._here.partitions(here, some)}
             found = {partition_name(there, each): each for each in self._old.partitions(there, some)}
+            wanted = {
+                name: self._named(key, each, self._back_of(found.get(name), there.table))
+                for name, each in ((partition_name(here, each), each) for each in self._here.partitions(here, some))
+            }
             self._drop_partitions(key, sorted(found.keys() - wanted.keys()))
             new = [wanted[name] for name in sorted(wanted.keys() - found.keys())]
             if new and not self._call("partitions", f"{key} {some[0]}", "add_partitions", new):
@@ -248,8 +263,8 @@ class Returner:
         for name in sorted({*wanted, *found}):
             self._statistics(key, wanted.get(name, []), found.get(name, []), name)
 
-    def _named(self, key: TableKey, value: Partition) -> Partition:
-        return self._back.partition(value).replace(dbName=key.database, tableName=key.table, catName=key.catalog)
+    def _named(self, key: TableKey, value: Partition, back: Renaming) -> Partition:
+        return back.partition(value).replace(dbName=key.database, tableName=key.table, catName=key.catalog)
 
     def _drop_partitions(self, key: TableKey, names: Sequence[str]) -> None:
         if names:

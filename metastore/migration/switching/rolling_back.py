@@ -91,6 +91,7 @@ class RollBack:
         return bool(position and entries_since(self._old, key, position))
 
     def _move(self, key: DatabaseKey, gate: Gate) -> Moved:
+        inverted(self._followed.state.renaming)  # before anything is changed
         self._followed.settle(key, Home.HERE)
         try:
             gate.check()
@@ -169,12 +170,11 @@ class RollBack:
         own = self._here.database(here)
         if own is None:
             raise Failed(f"there is no database {here} here any more: drop it there yourself, without its data")
-        back = inverted(renaming)
         problems: list[Remark] = []
         blocking: list[Remark] = []
         for _ in range(_ROUNDS):
             # Until it is frozen here, Iceberg's tables there stay closed.
-            returner = Returner(self._here, self._old, back, closed=not checked)
+            returner = Returner(self._here, self._old, renaming, inverted(renaming), closed=not checked)
             if returner.create(key, own):
                 found = compare(self._old, self._here, key, renaming, self._threads, self._seen)
                 blocking, notes = self._sorted_out(found)
@@ -201,9 +201,9 @@ class RollBack:
 
 def inverted(renaming: Renaming) -> Renaming:
     """From names and places here to those there. Raises Failed if two places there have become one here."""
-    back = [(new, old) for old, new in renaming.locations]
-    if len({new for new, _ in back}) < len(back):
+    if renaming.merged:
         raise Failed("two --location have become one place: which of them it was can't be told any more")
+    back = [(new, old) for old, new in renaming.locations]
     return Renaming({new: old for old, new in renaming.databases.items()}, sorted(back, key=lambda each: -len(each[0])))
 
 

@@ -62,6 +62,12 @@ class Tables:
             raise InvalidOperationException(
                 f"{name} has other partition keys here, so it is another table: drop it here, or give one another name"
             )
+        if here.createTime and wanted.createTime and here.createTime != wanted.createTime:
+            # Partitions of both would become those of one.
+            raise InvalidOperationException(
+                f"{name} was made at another time here, so it is another table: drop it here without its data, or give"
+                " one another name"
+            )
         if found is not None and rows_are_of_timeline(tx, row):
             outcome.differs(
                 "table", str(name), f"it has a timeline here, and stays as it is: {found}", replaceable=False

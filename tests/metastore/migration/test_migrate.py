@@ -271,9 +271,9 @@ def test_wrong_calls(hive_uri: str, hive_reference: HiveReference) -> None:
     assert "--rename" in line
 
 
-def test_locations_are_mapped_by_their_longest_beginning() -> None:
-    renaming = Renaming.parse([], ["hdfs://a/w=s3a://b", "hdfs://a/w/x=s3a://c/"])
-    assert renaming.location("hdfs://a/w/x/t") == "s3a://c/t"
+def test_locations_are_mapped_by_their_beginning() -> None:
+    renaming = Renaming.parse([], ["hdfs://a/w=s3a://b", "hdfs://a/x=s3a://c/"])
+    assert renaming.location("hdfs://a/x/t") == "s3a://c/t"
     assert renaming.location("hdfs://a/w/y") == "s3a://b/y"
     assert renaming.location("hdfs://a/wy") == "hdfs://a/wy"
     assert renaming.location("hdfs://a/w") == "s3a://b"

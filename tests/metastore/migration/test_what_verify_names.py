@@ -34,6 +34,7 @@ from metastore.migration.switching.cutting_over import compare
 from metastore.migration.thrift_source import ThriftSource
 from metastore.migration.verifying import Seen
 from tests.metastore.migration import following
+from tests.metastore.migration.random_catalog import Maker
 from tests.support import builders, called
 from tests.support.server import MetastoreServer
 
@@ -132,6 +133,19 @@ def test_what_is_here_only_is_named(
     )
     assert "--databases: no database there is called slaes" in result.stderr
     assert "--rename: no database there is called a\n" in result.stderr
+
+
+def test_plan_counts_what_is_compared(
+    pair: tuple[MetastoreServer, MetastoreServer], old: ThriftClient, tmp_path: Path
+) -> None:
+    Maker(old, "pl", tmp_path, seed=3).make(databases=1)
+    only = ("--databases", "pl_*")
+    planned = following.run("plan", pair[0].uri, *only)["objects"]
+    assert following.run("import", pair[0].uri, "--uri", pair[1].uri, *only)["problems"] == []
+    found = following.run("verify", pair[0].uri, "--uri", pair[1].uri, *only)["kinds"]
+    assert planned["tables"] + planned["views"] == found["tables"]["compared"]
+    for kind in ("constraints", "functions", "grants", "members", "partitions", "statistics"):
+        assert planned[kind] == found[kind]["compared"] > 0
 
 
 def test_what_both_answer_as_before_is_not_compared_again(
