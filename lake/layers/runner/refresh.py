@@ -109,11 +109,13 @@ class Refresh:
         full: Collection[str],
         replay: Mapping[str, Moment],
         beside: Mapping[str, LakeTable],
+        reverts: Mapping[str, str],
     ) -> None:
         self._runner = runner
         self._engine = engine
         self._full = full
         self._replay = replay
+        self._reverts = reverts
         self._project = runner.graph.project.name
         self._layers = layers
         self._definitions = definitions
@@ -603,8 +605,15 @@ class Refresh:
             result.estimated,
             complete,
             kept_next(state, made.defined),
+            self._reverted(made, state),
         )
         self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
+
+    def _reverted(self, made: Compiled, state: LayerState) -> str | None:
+        """When a layer was reverted to the definition that it has; None if it wasn't, or gets another one."""
+        if made.name in self._reverts:
+            return self._reverts[made.name]
+        return state.reverted if state.record is not None and self._is_defined_as(made, state.record) else None
 
     def _is_complete(self, made: Compiled, state: LayerState, how: str) -> bool:
         """Whether each row of a layer is its query's answer, after a refresh."""

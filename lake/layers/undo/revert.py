@@ -3,12 +3,12 @@
 Records of refreshes keep whole definitions. So the one before the latest change is known, whatever the project's files
 say. Its layers, and all that read them, are rolled back to what they were before the change, where that state can still
 be read by the columns and keys that the tables have, and go on from there by increments. Else they are computed as a
-whole. The tables keep that they were reverted, so that no refresh takes the files' definitions again unasked.
+whole. The instants that do so say that, so that no refresh takes the files' definitions again unasked: those of the
+rollbacks, and those of refreshes, until one goes by another definition.
 """
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,17 +22,9 @@ from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.texts.written import Written
 from lake.layers.definitions.model import REFRESH_POLICY, Expectation, RefreshPolicy, Violation
 from lake.layers.errors import BadQuery
-from lake.layers.runner.definitions import (
-    Definitions,
-    definition_of,
-    forget_reverted,
-    in_force,
-    keep_reverted,
-    left_behind,
-    reverted_at,
-)
+from lake.layers.runner.definitions import Definitions, definition_of, in_force, left_behind
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.records import latest_refresh, record_before, standing_refreshes
+from lake.layers.runner.records import latest_refresh, record_before, reverting_instant, standing_refreshes
 from lake.layers.runner.results import RefreshResult
 from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import RestoredLayer, later_instants, rolling_back
@@ -142,11 +134,12 @@ def apply_revert(runner: Runner, revert: Revert, now: datetime | None = None) ->
 
 def _reverted(runner: Runner, revert: Revert, time: str, changed: Mapping[str, LakeTable]) -> RefreshResult:
     """Reverts layers at a time, of which those that have `changed` are claimed."""
-    for name, goes in _going(runner, changed).items():
-        keep_reverted(changed[name], time, goes)
-    runner.pause("marked")
+    _check_changed_by_nobody(runner, changed)
     if revert.restored:
-        actions = [rolling_back(runner.table(each.layer), each.instants) for each in revert.restored]
+        actions = [
+            rolling_back(runner.table(each.layer), each.instants, time if each.layer in changed else None)
+            for each in revert.restored
+        ]
         try:
             committed(actions, runner.heartbeat_seconds)
         except (InvalidOperationException, InstantConflict) as error:  # others have written, or cleaned, meanwhile
@@ -154,42 +147,18 @@ def _reverted(runner: Runner, revert: Revert, time: str, changed: Mapping[str, L
     runner.pause("rolled back")
     runner.given = revert.graph
     asked = [each.layer for each in revert.plans if each.asks]
-    return runner.refresh(asked, reverted=[each.layer for each in revert.layers])
+    return runner.refresh(asked, reverts={each.layer: time for each in revert.layers})
 
 
-def _going(runner: Runner, changed: Mapping[str, LakeTable]) -> Mapping[str, str]:
-    """By layer, the digest of the definition by which it stands. Raises DefinedElsewhere if that is another one than
-    the plan has shown."""
-    engine, found = runner.engine(), {}
+def _check_changed_by_nobody(runner: Runner, layers: Mapping[str, LakeTable]) -> None:
+    """Raises DefinedElsewhere if layers stand by other definitions than the plan has shown."""
+    engine = runner.engine()
     try:
         definitions = Definitions(engine)
-        for name, lake in changed.items():
+        for name, lake in layers.items():
             runner.applied.note(name, lake, latest_refresh(lake), other_than=definitions)
-            if (digest := _digest(lake)) is not None:
-                found[name] = digest
     finally:
         engine.close()
-    return found
-
-
-@contextmanager
-def settling(runner: Runner, layers: Collection[str]) -> Iterator[None]:
-    """Forgets that layers were reverted to which the block applies another definition: also if it fails for others, or
-    for a sink, once that is done."""
-    before = {name: _digest(runner.find(name)) for name in layers}
-    try:
-        yield
-    finally:
-        for name, digest in before.items():
-            lake = runner.find(name)
-            if _digest(lake) != digest:
-                forget_reverted(lake)
-
-
-def _digest(lake: LakeTable) -> str | None:
-    """That of the definition by which a layer's table stands."""
-    latest = latest_refresh(lake)
-    return None if latest is None or latest[1].kept is None else latest[1].kept.digest
 
 
 def write_back(graph: Graph, revert: Revert) -> Mapping[str, str | None]:
@@ -227,13 +196,13 @@ def _chosen(
     runner: Runner, own: Mapping[str, Node], wanted: Collection[str], engine: Engine
 ) -> Sequence[RevertedLayer]:
     """The layers that are reverted, with those that are reverted already."""
-    standing, found = [], []
+    standing, found, moment = [], [], 0
     for name, node in own.items():
         lake = runner.table(name)
         try:
-            if reverted_at(lake) is not None:
-                now = _standing(lake)
-                standing.append(RevertedLayer(name, now, None))
+            if (since := reverting_instant(lake)) is not None:
+                standing.append(RevertedLayer(name, _standing(lake), None))
+                moment = max(moment, since.moment or 0)
             elif name in wanted or not (wanted or node.is_captured):
                 found.append(_latest_change(lake, engine))
         except (NoSuchObjectException, _NothingBefore) as error:
@@ -242,9 +211,8 @@ def _chosen(
                 raise CannotRevert(f"{name}: {reason}") from None
     if not wanted:
         latest = max((each.since.moment or 0 for each in found if each.since is not None), default=0)
-        found = [each for each in found if each.since is not None and (each.since.moment or 0) == latest]
-        if standing:  # what a revert that was killed has begun
-            found = []
+        is_later = latest > moment  # else it is older than what was taken back last
+        found = [each for each in found if is_later and each.since is not None and (each.since.moment or 0) == latest]
     if not standing and not found:
         raise CannotRevert("no definition has changed that could be taken back")
     return [*standing, *found]

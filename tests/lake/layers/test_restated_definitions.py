@@ -14,7 +14,7 @@ import pytest
 
 from lake.cli.pipeline_changes import print_plan
 from lake.layers.applying.differing import differences_of
-from lake.layers.applying.planning import Computes, LayerPlan, Other, plan_of
+from lake.layers.applying.planning import Computes, LayerPlan, Other, plan_of, reverted_in
 from lake.layers.applying.restating import CannotRestate, apply_whole, restate
 from lake.layers.compiler.deltas import Step
 from lake.layers.compiler.texts.restated import MOST_PARTS, Part, Restated, value_of
@@ -25,7 +25,7 @@ from lake.layers.runner.records import state_of
 from lake.layers.runner.results import LayerResult
 from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import apply_restore, plan_restore, rolling_back
-from lake.layers.undo.revert import apply_revert, plan_revert, settling, write_back
+from lake.layers.undo.revert import apply_revert, plan_revert, write_back
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed_writes import committed
 from tests.lake.client.test_readiness import commit
@@ -302,9 +302,8 @@ def test_the_way_back(shop: Shop) -> None:
     assert how(shop.runner(text_of(old)).refresh().layers)["sales"] == "unchanged"
 
     runner = from_day(shop, new, "d3")
-    reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-    with settling(runner, reverted):
-        assert result_of(runner.refresh(reverted=reverted).layers).how == "restated"
+    reverted = reverted_in(plan_of(runner))
+    assert result_of(runner.refresh(reverted=reverted).layers).how == "restated"
     whole = shop.runner(text_of(other))
     plan_of(whole)
     whole.refresh()
@@ -611,9 +610,7 @@ def test_random_histories(shop: Shop, family: str, seed: int) -> None:
                 runner.refresh()
             elif query != parts[-1][0]:
                 runner = from_day(shop, query, day)
-                reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-                with settling(runner, reverted):
-                    runner.refresh(reverted=reverted)
+                runner.refresh(reverted=reverted_in(plan_of(runner)))
                 stands.append(made)
             else:
                 runner.refresh()
@@ -621,9 +618,7 @@ def test_random_histories(shop: Shop, family: str, seed: int) -> None:
             query = rng.choice(queries)
             runner = shop.runner(text_of(query))
             apply_whole(runner, ["sales"])
-            reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-            with settling(runner, reverted):
-                runner.refresh(reverted=reverted)
+            runner.refresh(reverted=reverted_in(plan_of(runner)))
             if parts != [(query, None)]:
                 stands.append([(query, None)])
         elif what < 0.55 and len(stands) > 1:
