@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lake.client.lake_types import Instant, Moment
-from lake.layers.applying.planning import LayerPlan, plan_of
+from lake.layers.applying.planning import Computes, LayerPlan, Other, plan_of
 from lake.layers.compiler.compiling import ROW_KEYS
 from lake.layers.compiler.defined import Change, Comparer, Defined, changes_between, text_difference
 from lake.layers.compiler.graph import Graph, Node
@@ -38,18 +38,25 @@ from lake.tables.lake import LakeTable
 logger = logging.getLogger(__name__)
 
 
+_OF_FILES = frozenset(
+    {Change.UNKNOWN, Change.QUERY, Change.EXPECTATIONS, Change.SETTINGS, Other.NEW, Other.PROPERTIES, Other.RESTATED}
+)
+"""Changes of definitions that come from a project's files, and not from other layers or sources."""
+
+
 class CannotRevert(UserError):
     """A layer's definition before its latest change isn't known, or can't be computed. Nothing was written."""
 
 
 @dataclass(frozen=True)
 class RevertedLayer:
-    """A layer whose definition goes back to `before`. `since`: the first refresh by the one by which the table
-    stands, None if the layer was reverted already. `difference`: from that one, as in a plan."""
+    """A layer whose definition goes back to `before`. `since`: the first refresh by `now`, by which the table stands,
+    None if the layer was reverted already. `difference`: from that one, as in a plan."""
 
     layer: str
     before: Defined
     since: Instant | None
+    now: Defined
     difference: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -69,7 +76,8 @@ class Revert:
     """What it takes to revert layers.
 
     `graph`: the project with their definitions of before. `restored`: the tables that are rolled back first; none if
-    all is computed, for the reason `why_whole`. `plans`: what becomes of all layers without that.
+    all is computed, for the reason `why_whole`. `plans`: what becomes of all layers without that. `unapplied`: those
+    among the reverted layers of which the files have yet another definition, which nobody has applied.
     """
 
     layers: Sequence[RevertedLayer]
@@ -77,6 +85,20 @@ class Revert:
     restored: Sequence[RestoredLayer]
     why_whole: str | None
     plans: Sequence[LayerPlan]
+    unapplied: Collection[str] = ()
+
+    @property
+    def applies(self) -> Sequence[LayerPlan]:
+        """Other layers of which the files have a definition that nobody has applied: the refresh does, too. Captured
+        ones follow their sources, and aren't named."""
+        reverted = {each.layer for each in self.layers}
+        reverted |= {one.name for name in reverted if (one := self.graph.node(name).quarantine) is not None}
+        reverted |= {node.name for node in self.graph.nodes if node.is_captured}
+        return [
+            each
+            for each in self.plans
+            if each.layer not in reverted and each.computes is not Computes.NOTHING and _OF_FILES & {*each.changes}
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """The plan as the command's JSON has it."""
@@ -84,6 +106,8 @@ class Revert:
             "tables": [each.as_json() for each in self.layers],
             "rolled_back": {each.layer: len(each.instants) for each in self.restored},
             "why_whole": self.why_whole,
+            "applies": {each.layer: [change.value for change in each.changes] for each in self.applies},
+            "unapplied": sorted(self.unapplied),
         }
 
 
@@ -113,7 +137,14 @@ def plan_revert(runner: Runner, layers: Collection[str] = ()) -> Revert:
     finally:
         engine.close()
     plans = plan_of(runner.of(graph))
-    return Revert(chosen, graph, restored, why_whole, plans)
+    unapplied = [each.layer for each in chosen if each.since is not None and not _is_of(own[each.layer], each.now)]
+    found = Revert(chosen, graph, restored, why_whole, plans, unapplied)
+    if restated := [each.layer for each in found.applies if Other.RESTATED in each.changes]:
+        raise CannotRevert(
+            f"the project's files have another definition of {restated[0]}, which nobody has applied, and which would"
+            " be for all rows, also those of earlier days: apply it, or put back what it was, and revert then"
+        )
+    return found
 
 
 def apply_revert(runner: Runner, revert: Revert, now: datetime | None = None) -> RefreshResult:
@@ -170,19 +201,21 @@ def write_back(graph: Graph, revert: Revert) -> Mapping[str, str | None]:
         if before.restated is not None:  # a file has the last part of it
             before = replace(before, query=before.restated.latest.parsed())
         file = graph.project.directory / now.place.file
-        found[each.layer] = reason = _why_not_written(now, before, file)
+        found[each.layer] = reason = _why_not_written(now, before, file, is_unapplied=each.layer in revert.unapplied)
         if reason is None and now.query is not None and before.query is not None:
             text = file.read_text(encoding="utf-8")
             file.write_text(text.replace(now.query.text, before.query.text), encoding="utf-8")
     return found
 
 
-def _why_not_written(now: Node, before: Node, file: Path) -> str | None:
+def _why_not_written(now: Node, before: Node, file: Path, *, is_unapplied: bool) -> str | None:
     """Why the query of a layer can't be put in the place of another one, which is in a file; None if it can."""
     if now.query is None or before.query is None:
         return "it has flows"
     if file.suffix != ".sql":
         return f"{now.place.file} isn't SQL"
+    if is_unapplied:
+        return f"{now.place.file} has yet another definition, which nobody has applied"
     if now.expectations != before.expectations:
         return "its expectations were others, too"
     views = [{name: view.text for name, view in each.views.items()} for each in (now.query, before.query)]
@@ -201,7 +234,8 @@ def _chosen(
         lake = runner.table(name)
         try:
             if (since := reverting_instant(lake)) is not None:
-                standing.append(RevertedLayer(name, _standing(lake), None))
+                now = _standing(lake)
+                standing.append(RevertedLayer(name, now, None, now))
                 moment = max(moment, since.moment or 0)
             elif name in wanted or not (wanted or node.is_captured):
                 found.append(_latest_change(lake, engine))
@@ -244,9 +278,26 @@ def _latest_change(lake: LakeTable, comparer: Comparer) -> RevertedLayer:
             if _says(before) != _says(now) and (changes := changes_between(before, now, comparer)):
                 if Change.SETTINGS in changes:
                     raise _NothingBefore("it changed with the project's settings for Spark: put them back in its file")
-                return RevertedLayer(lake.name, before, since, tuple(text_difference(now, before)))
+                return RevertedLayer(lake.name, before, since, now, tuple(text_difference(now, before)))
         since = instant
     raise _NothingBefore("it has had no other definition")
+
+
+def _is_of(node: Node, defined: Defined) -> bool:
+    """Whether a layer's file says what a definition says, but for comments and blanks."""
+    parts = defined.parts
+    queries, views = (defined.queries, defined.views) if parts is None else ([parts.latest.query], parts.latest.views)
+    own = node.appends if node.query is None else (node.query,)
+    try:
+        texts = (
+            [Written.parsed(each).normal for each in queries],
+            {n: Written.parsed(v).normal for n, v in views.items()},
+        )
+    except BadQuery:
+        return False
+    said = [each.normal for each in own], {name: view.normal for each in own for name, view in each.views.items()}
+    conditions = [{"name": e.name, "condition": e.condition, "violation": e.violation.value} for e in node.expectations]
+    return texts == said and [dict(each) for each in defined.conditions] == conditions
 
 
 def _says(defined: Defined) -> tuple[object, ...]:

@@ -25,7 +25,7 @@ from lake.layers.runner.records import state_of
 from lake.layers.runner.results import LayerResult
 from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import apply_restore, plan_restore, rolling_back
-from lake.layers.undo.revert import apply_revert, plan_revert, write_back
+from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, write_back
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed_writes import committed
 from tests.lake.client.test_readiness import commit
@@ -114,9 +114,9 @@ def check(shop: Shop, *parts: tuple[str, str | None]) -> None:
     assert shop.rows("days") == ordered(days.items())
 
 
-def from_day(shop: Shop, query: str, day: str) -> Runner:
-    """A runner that applies a query from a day on; it has been planned."""
-    runner = shop.runner(text_of(query))
+def from_day(shop: Shop, query: str, day: str, others: str = "") -> Runner:
+    """A runner that applies a query from a day on, beside `others`; it has been planned."""
+    runner = shop.runner(text_of(query) + others)
     restate(runner, day)
     plan_of(runner)
     return runner
@@ -318,6 +318,21 @@ def test_the_way_back(shop: Shop) -> None:
     shop.order((11, 2, 30, "d1"), (12, 2, 30, "d3"))
     shop.runner(text_of(new)).refresh()
     check(shop, (old, "d3"), (new, None))
+
+
+def test_another_layer_is_reverted_while_a_file_would_end_its_parts(shop: Shop) -> None:
+    """The refresh would be refused, once tables are rolled back."""
+    old, new, other = JOINED
+    filled(shop)
+    big = ";\nCREATE MATERIALIZED VIEW big AS SELECT id, dt, amount FROM orders WHERE amount > {}"
+    shop.runner(text_of(old) + big.format(5)).refresh()
+    from_day(shop, new, "d2", big.format(5)).refresh()
+    shop.runner(text_of(new) + big.format(8)).refresh()
+    revert = plan_revert(shop.runner(text_of(new) + big.format(8)))
+    assert ([each.layer for each in revert.layers], revert.applies) == ([f"{shop.database}.big"], [])
+    runner = shop.runner(text_of(other) + big.format(8))
+    with pytest.raises(CannotRevert, match=r"another definition of \w+\.sales, which nobody has applied"):
+        plan_revert(runner)
 
 
 def test_tables_that_are_rolled_back_keep_their_parts(shop: Shop) -> None:

@@ -4,7 +4,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, wri
 from lake.layers.undo.rollback import Rollback
 from lake.tables.keyed.changes import CHANGE_TYPE
 from tests.lake.layers.duck_lake import DuckEngine
-from tests.lake.layers.shop import ORDERS, Shop, how, rows_of
+from tests.lake.layers.shop import ORDERS, Shop, how, ordered, rows_of
 from tests.lake.layers.test_applied_definitions import at, forget_claims
 from tests.lake.layers.test_changed_definitions import CHAIN, MEANINGS, SAME, TEXT, Order, filled
 from tests.support.long_runs import share_of
@@ -31,9 +31,11 @@ from tests.support.server import MetastoreServer
 FIRST, SECOND = CHAIN.format(5), CHAIN.format(8)
 
 
-def rows_by(shop: Shop, least: int) -> None:
-    """Raises AssertionError unless the layers are those of the sources by `amount > least`."""
-    big = sorted((id, dt, amount) for id, _, amount, dt in shop.rows("orders") if amount is not None and amount > least)
+def rows_by(shop: Shop, least: int, but: Collection[int] = ()) -> None:
+    """Raises AssertionError unless the layers are those of the sources by `amount > least`, `but` some orders that they
+    haven't read."""
+    orders = [each for each in shop.rows("orders") if each[0] not in but]
+    big = ordered((id, dt, amount) for id, _, amount, dt in orders if amount is not None and amount > least)
     assert shop.rows("big") == big
     sums: dict[str, int] = {}
     for _, dt, amount in big:
@@ -414,6 +416,32 @@ def test_a_source_that_gets_a_column_after_a_revert(shop: Shop) -> None:
     shop.runner(SECOND).refresh(reverted=named)
     [only] = plan_revert(shop.runner(SECOND)).layers
     assert only.since is not None
+
+
+def test_edits_of_files_that_nobody_has_applied(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    filled(shop)
+    other = ";\nCREATE MATERIALIZED VIEW other AS SELECT id, dt, amount FROM orders WHERE amount > {}"
+    shop.runner(FIRST + other.format(5)).refresh()
+    shop.runner(SECOND + other.format(5)).refresh()
+    assert (plan_revert(shop.runner(SECOND + other.format("/* euros */ 5"))).applies) == []
+    edited = CHAIN.format(7) + other.format(8) + other.format(5).replace("other", "fresh")
+    runner = shop.runner(edited)
+    files, revert = runner.graph, plan_revert(runner)
+    assert (revert.unapplied, [each.layer for each in revert.layers]) == ([f"{shop.database}.big"],) * 2
+    assert {each.layer.partition(".")[2]: each.changes for each in revert.applies} == {
+        "other": ("query",),
+        "fresh": ("new",),
+    }
+    assert revert.as_json()["applies"][f"{shop.database}.other"] == ["query"]
+    print_revert(revert)
+    err = capsys.readouterr().err
+    assert f"{shop.database}.big: its file has yet another definition, which nobody has applied" in err
+    assert f"{shop.database}.other: its file has another definition (query), which nobody has applied" in err
+    apply_revert(runner, revert)
+    rows_by(shop, 5)
+    assert shop.rows("other") == [(3, "d2", 9), (4, "d2", 9)]
+    [reason] = write_back(files, revert).values()
+    assert reason == "transformations/layers.sql has yet another definition, which nobody has applied"
 
 
 def test_layers_that_changed_after_a_revert(shop: Shop) -> None:
