@@ -10,7 +10,6 @@ from lake.layers.compiler.texts.restated import Restated
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.layer_tables import PROJECT, if_there
 from lake.layers.runner.records import Record, last_refresh_ever, latest_refresh, reverted_at
-from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 
 
@@ -64,10 +63,8 @@ def parts_of(lake: LakeTable, project: str) -> Restated | None:
 
     Raises LookupError if they aren't known any more.
     """
-    try:
-        latest = defining_refresh(lake) if lake.schema().properties.get(PROJECT) == project else None
-    except NoSuchObjectException:
-        return None
+    schema = if_there(lake, LakeTable.schema)
+    latest = None if schema is None or schema.properties.get(PROJECT) != project else if_there(lake, defining_refresh)
     if latest is None or latest[1].kept is None or not latest[1].kept.restated:
         return None
     found = definition_of(lake, latest[1])
