@@ -27,6 +27,7 @@ _COMPLETE = "complete"
 _DEFINED = "defined"
 _RESTATED = "restated"
 _REVERTED = "reverted"
+_HELD = "held"
 KEPT_FOR = 30
 """How many refreshes know a definition by the instant of one of them: texts can be long, and instants are deleted when
 they are old."""
@@ -95,7 +96,8 @@ class Record:
     this one would take, None where there was no choice. `complete`: each row is the query's answer over all that was
     read. After a replay by another definition, rows that weren't computed again aren't. `kept`: the definition, None in
     records of releases that didn't keep it. `reverted`: when this definition took the place of a later one that was
-    taken back; None if it didn't.
+    taken back; None if it didn't. `held`: partitions that were ready, and that the refresh reopens once it has
+    completed, since a row isn't as expected.
     """
 
     project: str
@@ -110,16 +112,19 @@ class Record:
     complete: bool = False
     kept: Kept | None = None
     reverted: str | None = None
+    held: Sequence[str] = ()
 
     def metadata(self) -> bytes:
         """The instant's metadata."""
         said = asdict(self)
         # Beside it: 0.1.0 takes no other field for its own.
         complete, kept, reverted = said.pop("complete"), said.pop("kept"), said.pop(_REVERTED)
+        held = said.pop(_HELD)
         if kept is not None and kept.pop(_RESTATED):
             said[_RESTATED] = True  # releases that don't know it refuse the record: they would compute all by one part
         beside = {_COMPLETE: complete, **({} if kept is None else {_DEFINED: kept})}
         beside |= {} if reverted is None else {_REVERTED: reverted}
+        beside |= {_HELD: [*held]} if held else {}
         return json.dumps({"operation": "refresh", **beside, _FIELD: said}).encode()
 
 
@@ -278,8 +283,8 @@ def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
                 made = {**given, "sources": sources, "taken": taken, "estimated": estimated}
                 restated = made.pop(_RESTATED, False)
                 kept = Kept(**found[_DEFINED], restated=restated) if found.get(_DEFINED) else None
-                complete, reverted = found.get(_COMPLETE) is True, found.get(_REVERTED)
-                return Record(**made, complete=complete, kept=kept, reverted=reverted)
+                complete, reverted, held = found.get(_COMPLETE) is True, found.get(_REVERTED), found.get(_HELD, ())
+                return Record(**made, complete=complete, kept=kept, reverted=reverted, held=tuple(held))
             except (TypeError, KeyError):
                 raise UserError(
                     f"the layers were refreshed by a later version than this one, {__version__}: run that version"

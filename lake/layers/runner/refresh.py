@@ -132,6 +132,7 @@ class Refresh:
         self._lakes = {**tables, **beside}
         self._readiness = Readiness(self._layers, tables)
         self._held: dict[str, Mapping[str, str]] = {}
+        self._reopened: dict[str, Sequence[str]] = {}
         moments = [lake.position().moment or 0 for lake in (*self._lakes.values(), *self._own.values())]
         self._moment = Moment(max(moments))
         self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
@@ -328,8 +329,8 @@ class Refresh:
             self._changed[made.name] = Changed(counts.get("updated", 0) + counts.get("deleted", 0), new)
         if is_beside:
             return self._cut_over(made, deltas, result, complete=complete)
-        self._commit(made, state, result, step if counts else None, self._taken(plan, state, seconds), complete)
         self._hold(made, deltas, step if counts else None)
+        self._commit(made, state, result, step if counts else None, self._taken(plan, state, seconds), complete)
         return result
 
     def _cut_over(self, made: Compiled, deltas: Deltas, found: LayerResult, *, complete: bool) -> LayerResult:
@@ -347,8 +348,8 @@ class Refresh:
         state = self._state(made)
         action = self._engine.rewriting(rows, lake, position, layout_of(made)) if is_rewritten else None
         taken = {} if state.record is None else state.record.taken
-        self._commit(made, state, result, step if counts else None, taken, complete, action)
         self._hold(made, deltas, step if counts else None)
+        self._commit(made, state, result, step if counts else None, taken, complete, action)
         return result
 
     def _rewrite(self, made: Compiled, state: LayerState) -> LayerResult:
@@ -461,17 +462,23 @@ class Refresh:
         return {**found, **(self._engine.aggregated(step, further) if further else {})}
 
     def _hold(self, made: Compiled, deltas: Deltas, changes: str | None) -> None:
-        """Finds out which partitions an expectation keeps back: of those that change, or weren't ready."""
+        """Finds out which partitions an expectation keeps back: of those that change, or weren't ready, or that the
+        latest refresh was to reopen, which may have been killed. All of them if the definition is another one."""
         if not made.node.waits_for_sources:
             return
         self._held[made.name] = {}
         if made.checks.holds:
-            among = {*self._own[made.name].partitions(ready=False)}
+            readiness, before = self._own[made.name].readiness(), self._state(made).record
+            is_other = before is None or not self._is_defined_as(made, before)
+            left = () if before is None else before.held
+            among = {name for name, ready in readiness.items() if is_other or not ready or name in left}
             if changes is not None:
                 among |= touched_partitions(self._engine, made, deltas, changes)
             rows = self._relations[made.name].after
             self._sources.bind_names({rows})
-            self._held[made.name] = held_partitions(self._engine, made, deltas, rows, among)
+            held = held_partitions(self._engine, made, deltas, rows, among)
+            self._held[made.name] = held
+            self._reopened[made.name] = sorted(name for name in held if readiness.get(name))
 
     def _check_nothing_newer(self, made: Compiled, state: LayerState, read: Mapping[str, int]) -> None:
         """Raises RefreshLost if a layer's table was refreshed after the position that is read of it."""
@@ -606,6 +613,7 @@ class Refresh:
             complete,
             kept_next(state, made.defined),
             self._reverted(made, state),
+            self._reopened.get(made.name, ()),
         )
         self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
 
