@@ -88,6 +88,9 @@ def print_revert(found: "Revert") -> None:
             f"{name}: its file has yet another definition, which nobody has applied, and which stays so", err=True
         )
     for plan in found.applies:
+        if plan.changes == ("new",):
+            click.echo(f"{plan.layer} isn't there: the refresh makes it, and computes all", err=True)
+            continue
         changes = ", ".join(change.value for change in plan.changes)
         click.echo(
             f"{plan.layer}: its file has another definition ({changes}), which nobody has applied: the refresh does so"
