@@ -17,7 +17,7 @@ from lake.layers.errors import BadDefinition
 from lake.layers.runner.claims import DefinedElsewhere
 from lake.layers.runner.results import LayersFailed
 from lake.layers.runner.runner import Runner
-from lake.layers.undo.restore import plan_restore
+from lake.layers.undo.restore import apply_restore, plan_restore
 from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, write_back
 from lake.layers.undo.rollback import Rollback
 from lake.tables.keyed.changes import CHANGE_TYPE
@@ -331,6 +331,7 @@ def killed(runner: Runner, stage: str, do: Callable[[], object]) -> None:
         do()
 
 
+@pytest.mark.long
 def test_steps_of_a_revert_at_which_it_ends(shop: Shop) -> None:
     changed(shop)
     for stage in STAGES:
@@ -392,6 +393,54 @@ def test_steps_of_what_is_applied_after_a_revert_at_which_it_ends(shop: Shop, be
     shop.runner(third).refresh()
     apply_revert(shop.runner(third), plan_revert(shop.runner(third)))
     rows_by(shop, 5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", ["computed", "written"])
+def test_a_revert_that_ended_is_not_undone_by_who_began_before_it(shop: Shop, stage: str) -> None:
+    """Once tables are rolled back, an increment of what they had would be wrong."""
+    changed(shop)
+    slow = shop.runner(SECOND)
+    slow.refresh()
+    shop.order((1, 1, 12, "d1"))
+
+    def revert() -> None:
+        runner = shop.runner(SECOND)
+        plan = plan_revert(runner)
+        killed(runner, "rolled back", lambda: apply_revert(runner, plan))
+        forget_claims(shop)
+
+    slow.pause = at(stage, revert)
+    with pytest.raises(BadDefinition, match="was reverted"):
+        slow.refresh()
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    rows_by(shop, 5)
+
+
+@pytest.mark.long
+def test_rollbacks_beside_reverts(shop: Shop) -> None:
+    """One to a moment before a revert leaves it in force, one to a moment before another definition keeps that."""
+    changed(shop)
+    big = shop.client.table(f"{shop.database}.big")
+    during = Moment(big.position().moment or 0)
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    shop.order((3, 1, 11, "d2"))
+    shop.runner(FIRST).refresh()
+    runner = shop.runner(FIRST)
+    apply_restore(runner, plan_restore(runner, during))
+    rows_by(shop, 5)
+    with pytest.raises(BadDefinition, match="was reverted"):
+        shop.runner(SECOND).refresh()
+    third, before = CHAIN.format(7), Moment(big.position().moment or 0)
+    runner = shop.runner(third)
+    runner.refresh(reverted=reverted_in(plan_of(runner)))
+    shop.order((3, 1, 12, "d2"))
+    runner.refresh()
+    runner = shop.runner(third)
+    apply_restore(runner, plan_restore(runner, before))
+    rows_by(shop, 7)
+    [only] = plan_revert(shop.runner(third)).layers
+    assert only.since is not None
 
 
 @pytest.mark.long
