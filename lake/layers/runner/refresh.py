@@ -463,15 +463,17 @@ class Refresh:
 
     def _hold(self, made: Compiled, deltas: Deltas, changes: str | None) -> None:
         """Finds out which partitions an expectation keeps back: of those that change, or weren't ready, or that the
-        latest refresh was to reopen, which may have been killed. All of them if the definition is another one."""
+        latest refresh was to reopen, which may have been killed. All of them if the definition is another one for all
+        rows."""
         if not made.node.waits_for_sources:
             return
         self._held[made.name] = {}
         if made.checks.holds:
-            readiness, before = self._own[made.name].readiness(), self._state(made).record
-            is_other = before is None or not self._is_defined_as(made, before)
+            readiness, state = self._own[made.name].readiness(), self._state(made)
+            before = state.record
+            is_same = before is not None and (self._is_defined_as(made, before) or self._is_restated(made, state))
             left = () if before is None else before.held
-            among = {name for name, ready in readiness.items() if is_other or not ready or name in left}
+            among = {name for name, ready in readiness.items() if not (is_same and ready) or name in left}
             if changes is not None:
                 among |= touched_partitions(self._engine, made, deltas, changes)
             rows = self._relations[made.name].after
