@@ -83,6 +83,20 @@ def print_revert(found: "Revert") -> None:
         click.echo(f"rolled back, and on by increments: {', '.join(each.layer for each in found.restored)}", err=True)
     elif any(each.since is not None for each in found.layers):
         click.echo(f"computed as a whole, since {found.why_whole}", err=True)
+    for name in sorted(found.unapplied):
+        click.echo(
+            f"{name}: its file has yet another definition, which nobody has applied, and which stays so", err=True
+        )
+    for plan in found.applies:
+        if plan.changes == ("new",):
+            click.echo(f"{plan.layer} isn't there: the refresh makes it, and computes all", err=True)
+            continue
+        changes = ", ".join(change.value for change in plan.changes)
+        click.echo(
+            f"{plan.layer}: its file has another definition ({changes}), which nobody has applied: the refresh does so"
+            f" too, and computes {_computed(plan)}",
+            err=True,
+        )
 
 
 def print_differences(found: Sequence["LayerDifference"]) -> None:

@@ -302,7 +302,6 @@ def apply(
         from lake.layers.applying.beside import STEP_BYTES, apply_beside
         from lake.layers.applying.planning import asked_in, plan_of, reverted_in
         from lake.layers.runner.results import LayersFailed
-        from lake.layers.undo.revert import settling
 
         restating.do(runner, tables)
         found = plan_of(runner)
@@ -317,13 +316,11 @@ def apply(
         confirm("Refresh so?", yes=yes)
         began = time.monotonic()
         runner.progress = _progress(began)
-        reverted = reverted_in(found)
         try:
-            with settling(runner, reverted):
-                if beside:
-                    result = apply_beside(runner, found, step_bytes=step_bytes or STEP_BYTES, share=share or 1.0)
-                else:
-                    result = runner.refresh(asked_in(found), reverted=reverted)
+            if beside:
+                result = apply_beside(runner, found, step_bytes=step_bytes or STEP_BYTES, share=share or 1.0)
+            else:
+                result = runner.refresh(asked_in(found), reverted=reverted_in(found))
         except LayersFailed as error:  # all else is done
             _print_result(error.result, time.monotonic() - began, as_json=as_json)
             raise

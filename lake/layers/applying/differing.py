@@ -16,15 +16,15 @@ from lake.layers.compiler.restating import Divided, divided, restated
 from lake.layers.errors import first_line
 from lake.layers.runner.definitions import Definitions
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.layer_tables import check_owner
+from lake.layers.runner.layer_tables import check_owner, if_there
 from lake.layers.runner.records import Record, state_of
 from lake.layers.runner.results import RefreshFailed, named_counts
 from lake.layers.runner.runner import Runner
 from lake.layers.runner.source_relations import SourceRelations, count_rows, plain
 from lake.protocol.formats.keyed_table import PRIMARY_KEY, column_names
-from lake.protocol.hive import NoSuchObjectException
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 from lake.tables.keyed.errors import UnfitRows
+from lake.tables.lake import LakeTable
 
 Row = Mapping[str, Any]
 
@@ -94,11 +94,9 @@ class _Comparison:
         self._lakes = {name: runner.table(name) for name in runner.graph.sources}
         for each in self._layers:
             lake = runner.table(each.name)
-            try:
-                check_owner(lake.schema(), each, runner.graph.project.name)
-            except NoSuchObjectException:  # a layer that the next refresh makes
-                continue
-            self._lakes[each.name] = lake
+            if (schema := if_there(lake, LakeTable.schema)) is not None:
+                check_owner(schema, each, runner.graph.project.name)
+                self._lakes[each.name] = lake
         moment = Moment(max((lake.position().moment or 0 for lake in self._lakes.values()), default=0))
         self._positions = {name: lake.position_of(moment) for name, lake in self._lakes.items()}
         self._sources = SourceRelations(engine, self._lakes, self._positions)

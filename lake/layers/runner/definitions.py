@@ -9,13 +9,8 @@ from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.texts.restated import Restated
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.layer_tables import PROJECT, if_there
-from lake.layers.runner.records import Record, last_refresh_ever, latest_refresh
-from lake.protocol.hive import NoSuchObjectException
+from lake.layers.runner.records import Record, last_refresh_ever, latest_refresh, reverted_at
 from lake.tables.lake import LakeTable
-from lake.tables.properties import keep_property
-
-_REVERTED = "pipeline.reverted"
-"""A property of layers' tables: when a definition was taken back, and its digest."""
 
 
 class Definitions:
@@ -59,7 +54,7 @@ class Definitions:
 def defining_refresh(lake: LakeTable) -> tuple[Instant, Record] | None:
     """The refresh that says by which definition a layer's table goes on: the latest one. That it was rolled back with
     the table's rows takes no definition back, unless the table was reverted. Raises NoSuchObjectException."""
-    return last_refresh_ever(lake) if _reverted(lake) is None else latest_refresh(lake)
+    return last_refresh_ever(lake) if reverted_at(lake) is None else latest_refresh(lake)
 
 
 def parts_of(lake: LakeTable, project: str) -> Restated | None:
@@ -68,10 +63,8 @@ def parts_of(lake: LakeTable, project: str) -> Restated | None:
 
     Raises LookupError if they aren't known any more.
     """
-    try:
-        latest = defining_refresh(lake) if lake.schema().properties.get(PROJECT) == project else None
-    except NoSuchObjectException:
-        return None
+    schema = if_there(lake, LakeTable.schema)
+    latest = None if schema is None or schema.properties.get(PROJECT) != project else if_there(lake, defining_refresh)
     if latest is None or latest[1].kept is None or not latest[1].kept.restated:
         return None
     found = definition_of(lake, latest[1])
@@ -146,47 +139,16 @@ def definition_of(lake: LakeTable, record: Record) -> Defined | None:
     return None if content is None else Defined.of_json(content)
 
 
-def keep_reverted(lake: LakeTable, time: str, digest: str) -> None:
-    """Keeps in a layer's table that the definition of a digest is taken back: until somebody applies another one than
-    the table's, no refresh does."""
-    keep_property(lake, _REVERTED, f"{time} {digest}")
-
-
-def forget_reverted(lake: LakeTable) -> None:
-    """Forgets that a definition was taken back, since another one has been applied."""
-    keep_property(lake, _REVERTED, None)
-
-
-def reverted_at(lake: LakeTable) -> str | None:
-    """When the table of a layer was reverted to the definition by which it stands; None if it wasn't, or isn't there.
-
-    Not so where that has been begun alone, and the table stands by the definition that was to be taken back.
-    """
-    found = _reverted(lake)
-    return None if found is None else found[0]
-
-
-def _reverted(lake: LakeTable) -> tuple[str, Record] | None:
-    """The same, with what the table's latest refresh said of itself."""
-    try:
-        time, _, digest = lake.schema().properties.get(_REVERTED, "").partition(" ")
-    except NoSuchObjectException:
-        return None
-    latest = latest_refresh(lake) if time else None
-    if latest is None or (latest[1].kept is not None and latest[1].kept.digest == digest):
-        return None
-    return time, latest[1]
-
-
 def is_reverted(made: Compiled, lake: LakeTable, definitions: Definitions) -> bool:
     """Whether a layer's table was reverted, and its definition is another one."""
     return _other_since(made, lake, definitions) is not None
 
 
 def _other_since(made: Compiled, lake: LakeTable, definitions: Definitions) -> str | None:
-    """When a layer's table was reverted to another definition than the layer's; None if it wasn't."""
-    found = _reverted(lake)
-    return found[0] if found is not None and definitions.changes(made, lake, found[1]) else None
+    """When a layer's table was reverted to another definition than the layer's; None if it wasn't, or isn't there."""
+    since = if_there(lake, reverted_at)
+    latest = None if since is None else latest_refresh(lake)
+    return since if latest is not None and definitions.changes(made, lake, latest[1]) else None
 
 
 def check_not_reverted(made: Compiled, lake: LakeTable, definitions: Definitions) -> None:

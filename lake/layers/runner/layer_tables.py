@@ -54,9 +54,8 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str, *
     `may_rewrite`: it may have other columns, another key and other buckets, unless readers of single rows or partitions
     would be misled by that. Otherwise it keeps its buckets.
     """
-    try:
-        schema = lake.schema()
-    except NoSuchObjectException:
+    schema = if_there(lake, LakeTable.schema)
+    if schema is None:
         return Fit.MISSING
     place, name = made.node.place, made.name
     check_owner(schema, made, project)

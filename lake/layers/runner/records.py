@@ -26,6 +26,8 @@ _FIELD = "pipeline"
 _COMPLETE = "complete"
 _DEFINED = "defined"
 _RESTATED = "restated"
+_REVERTED = "reverted"
+_HELD = "held"
 KEPT_FOR = 30
 """How many refreshes know a definition by the instant of one of them: texts can be long, and instants are deleted when
 they are old."""
@@ -93,7 +95,9 @@ class Record:
     among those that were computed. `taken`: what the latest refreshes took, by way. `estimated`: what the two ways of
     this one would take, None where there was no choice. `complete`: each row is the query's answer over all that was
     read. After a replay by another definition, rows that weren't computed again aren't. `kept`: the definition, None in
-    records of releases that didn't keep it.
+    records of releases that didn't keep it. `reverted`: when this definition took the place of a later one that was
+    taken back; None if it didn't. `held`: partitions that were ready, and that the refresh reopens once it has
+    completed, since a row isn't as expected.
     """
 
     project: str
@@ -107,14 +111,20 @@ class Record:
     estimated: Ways | None = None
     complete: bool = False
     kept: Kept | None = None
+    reverted: str | None = None
+    held: Sequence[str] = ()
 
     def metadata(self) -> bytes:
         """The instant's metadata."""
         said = asdict(self)
-        complete, kept = said.pop("complete"), said.pop("kept")  # beside it: 0.1.0 takes no other field for its own
+        # Beside it: 0.1.0 takes no other field for its own.
+        complete, kept, reverted = said.pop("complete"), said.pop("kept"), said.pop(_REVERTED)
+        held = said.pop(_HELD)
         if kept is not None and kept.pop(_RESTATED):
             said[_RESTATED] = True  # releases that don't know it refuse the record: they would compute all by one part
         beside = {_COMPLETE: complete, **({} if kept is None else {_DEFINED: kept})}
+        beside |= {} if reverted is None else {_REVERTED: reverted}
+        beside |= {_HELD: [*held]} if held else {}
         return json.dumps({"operation": "refresh", **beside, _FIELD: said}).encode()
 
 
@@ -123,12 +133,14 @@ class LayerState:
     """How a layer stands: its latest refresh that isn't undone, and by which instant.
 
     `number` is the greatest number of any refresh, undone ones too. `is_ours`: nobody else has changed rows since.
+    `reverted`: as of `reverted_at`.
     """
 
     record: Record | None
     instant: Instant | None
     number: int
     is_ours: bool
+    reverted: str | None = None
 
 
 def kept_next(state: LayerState, defined: Defined) -> Kept:
@@ -146,12 +158,34 @@ def kept_next(state: LayerState, defined: Defined) -> Kept:
 
 def state_of(layer: LakeTable) -> LayerState:
     """How a layer stands."""
-    number = 0
-    for instant, record in _refreshes(layer):
-        number = max(number, record.number)
+    number, reverted, is_latest = 0, None, True
+    for instant, said in _steps(layer):
+        if is_latest:
+            reverted, is_latest = said.reverted, False
+        if not isinstance(said, Record):
+            continue
+        number = max(number, said.number)
         if instant.undone_by is None:
-            return LayerState(record, instant, number, not _changed_by_others(layer, instant.position or 0))
-    return LayerState(None, None, number, layer.position().position == 0)
+            return LayerState(said, instant, number, not _changed_by_others(layer, instant.position or 0), reverted)
+    return LayerState(None, None, number, layer.position().position == 0, reverted)
+
+
+def reverted_at(layer: LakeTable) -> str | None:
+    """When a layer was reverted to the definition by which it stands; None if it wasn't, or has got another one since.
+
+    That later refreshes were rolled back doesn't matter, unless that was for a revert. Raises NoSuchObjectException.
+    """
+    return next((said.reverted for _, said in _steps(layer)), None)
+
+
+def reverting_instant(layer: LakeTable) -> Instant | None:
+    """The instant that has reverted a layer to the definition by which it stands; None as of `reverted_at`."""
+    found, time = None, None
+    for instant, said in _steps(layer):
+        if said.reverted is None or time not in (None, said.reverted):
+            break
+        found, time = instant, said.reverted
+    return found
 
 
 def latest_refresh(layer: LakeTable) -> tuple[Instant, Record] | None:
@@ -183,10 +217,26 @@ def record_before(layer: LakeTable, position: int) -> Record | None:
 
 def _refreshes(layer: LakeTable) -> Iterator[tuple[Instant, Record]]:
     """A layer's refreshes, undone ones too, the latest first."""
+    return ((instant, said) for instant, said in _steps(layer) if isinstance(said, Record))
+
+
+@dataclass(frozen=True)
+class _TakenBack:
+    """What a rollback says of itself that is a part of a revert."""
+
+    reverted: str
+
+
+def _steps(layer: LakeTable) -> Iterator[tuple[Instant, Record | _TakenBack]]:
+    """A layer's refreshes, undone ones too, and the rollbacks by which it was reverted, the latest first."""
     for instant in layer.instants(states=["completed"], latest_first=True, include_archived=True, page=_PAGE):
         record = record_of(layer, instant)
         if record is not None:
             yield instant, record
+        elif instant.action in _UNDOING:
+            for found in _objects_in(layer.details(instant.timestamp, instant.action).metadata):
+                if isinstance(found.get(_REVERTED), str):
+                    yield instant, _TakenBack(found[_REVERTED])
 
 
 def _changed_by_others(layer: LakeTable, position: int) -> bool:
@@ -207,13 +257,24 @@ def undoing_metadata(undone: Sequence[Instant]) -> bytes:
     return json.dumps({"operation": "rollback", "undoes": [each.timestamp for each in undone]}).encode()
 
 
-def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
+def reverting_metadata(time: str) -> bytes:
+    """The metadata of a rollback by which a layer is reverted."""
+    return json.dumps({"operation": "revert", _REVERTED: time}).encode()
+
+
+def _objects_in(metadata: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
     for text in metadata.values():
         try:
             found: Any = json.loads(text)
         except ValueError:
             continue
-        if isinstance(found, dict) and isinstance(found.get(_FIELD), dict):
+        if isinstance(found, dict):
+            yield found
+
+
+def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
+    for found in _objects_in(metadata):
+        if isinstance(found.get(_FIELD), dict):
             given = found[_FIELD]
             try:
                 sources = {name: Read(**each) for name, each in given["sources"].items()}
@@ -222,7 +283,8 @@ def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
                 made = {**given, "sources": sources, "taken": taken, "estimated": estimated}
                 restated = made.pop(_RESTATED, False)
                 kept = Kept(**found[_DEFINED], restated=restated) if found.get(_DEFINED) else None
-                return Record(**made, complete=found.get(_COMPLETE) is True, kept=kept)
+                complete, reverted, held = found.get(_COMPLETE) is True, found.get(_REVERTED), found.get(_HELD, ())
+                return Record(**made, complete=complete, kept=kept, reverted=reverted, held=tuple(held))
             except (TypeError, KeyError):
                 raise UserError(
                     f"the layers were refreshed by a later version than this one, {__version__}: run that version"

@@ -109,11 +109,13 @@ class Refresh:
         full: Collection[str],
         replay: Mapping[str, Moment],
         beside: Mapping[str, LakeTable],
+        reverts: Mapping[str, str],
     ) -> None:
         self._runner = runner
         self._engine = engine
         self._full = full
         self._replay = replay
+        self._reverts = reverts
         self._project = runner.graph.project.name
         self._layers = layers
         self._definitions = definitions
@@ -130,6 +132,7 @@ class Refresh:
         self._lakes = {**tables, **beside}
         self._readiness = Readiness(self._layers, tables)
         self._held: dict[str, Mapping[str, str]] = {}
+        self._reopened: dict[str, Sequence[str]] = {}
         moments = [lake.position().moment or 0 for lake in (*self._lakes.values(), *self._own.values())]
         self._moment = Moment(max(moments))
         self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
@@ -326,8 +329,8 @@ class Refresh:
             self._changed[made.name] = Changed(counts.get("updated", 0) + counts.get("deleted", 0), new)
         if is_beside:
             return self._cut_over(made, deltas, result, complete=complete)
-        self._commit(made, state, result, step if counts else None, self._taken(plan, state, seconds), complete)
         self._hold(made, deltas, step if counts else None)
+        self._commit(made, state, result, step if counts else None, self._taken(plan, state, seconds), complete)
         return result
 
     def _cut_over(self, made: Compiled, deltas: Deltas, found: LayerResult, *, complete: bool) -> LayerResult:
@@ -345,8 +348,8 @@ class Refresh:
         state = self._state(made)
         action = self._engine.rewriting(rows, lake, position, layout_of(made)) if is_rewritten else None
         taken = {} if state.record is None else state.record.taken
-        self._commit(made, state, result, step if counts else None, taken, complete, action)
         self._hold(made, deltas, step if counts else None)
+        self._commit(made, state, result, step if counts else None, taken, complete, action)
         return result
 
     def _rewrite(self, made: Compiled, state: LayerState) -> LayerResult:
@@ -459,17 +462,25 @@ class Refresh:
         return {**found, **(self._engine.aggregated(step, further) if further else {})}
 
     def _hold(self, made: Compiled, deltas: Deltas, changes: str | None) -> None:
-        """Finds out which partitions an expectation keeps back: of those that change, or weren't ready."""
+        """Finds out which partitions an expectation keeps back: of those that change, or weren't ready, or that the
+        latest refresh was to reopen, which may have been killed. All of them if the definition is another one for all
+        rows."""
         if not made.node.waits_for_sources:
             return
         self._held[made.name] = {}
         if made.checks.holds:
-            among = {*self._own[made.name].partitions(ready=False)}
+            readiness, state = self._own[made.name].readiness(), self._state(made)
+            before = state.record
+            is_same = before is not None and (self._is_defined_as(made, before) or self._is_restated(made, state))
+            left = () if before is None else before.held
+            among = {name for name, ready in readiness.items() if not (is_same and ready) or name in left}
             if changes is not None:
                 among |= touched_partitions(self._engine, made, deltas, changes)
             rows = self._relations[made.name].after
             self._sources.bind_names({rows})
-            self._held[made.name] = held_partitions(self._engine, made, deltas, rows, among)
+            held = held_partitions(self._engine, made, deltas, rows, among)
+            self._held[made.name] = held
+            self._reopened[made.name] = sorted(name for name in held if readiness.get(name))
 
     def _check_nothing_newer(self, made: Compiled, state: LayerState, read: Mapping[str, int]) -> None:
         """Raises RefreshLost if a layer's table was refreshed after the position that is read of it."""
@@ -603,8 +614,16 @@ class Refresh:
             result.estimated,
             complete,
             kept_next(state, made.defined),
+            self._reverted(made, state),
+            self._reopened.get(made.name, ()),
         )
         self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
+
+    def _reverted(self, made: Compiled, state: LayerState) -> str | None:
+        """When a layer was reverted to the definition that it has; None if it wasn't, or gets another one."""
+        if made.name in self._reverts:
+            return self._reverts[made.name]
+        return state.reverted if state.record is not None and self._is_defined_as(made, state.record) else None
 
     def _is_complete(self, made: Compiled, state: LayerState, how: str) -> bool:
         """Whether each row of a layer is its query's answer, after a refresh."""

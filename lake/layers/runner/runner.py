@@ -113,6 +113,7 @@ class Runner:
         replay: Mapping[str, Moment] | None = None,
         *,
         reverted: Collection[str] = (),
+        reverts: Mapping[str, str] | None = None,
         only: Collection[str] | None = None,
         beside: Mapping[str, LakeTable] | None = None,
     ) -> RefreshResult:
@@ -120,8 +121,9 @@ class Runner:
 
         `replay`: layers that read again what changed in their sources since a moment, and keep other rows as they are,
         also where their definition has changed. `reverted`: layers that get another definition although they were
-        reverted to an earlier one. `only`: by name, the layers that are brought up to date; others are read as they
-        are. `beside`: by name, tables from which layers get their rows, brought up to date on the way, and all layers
+        reverted to an earlier one. `reverts`: by name, when layers are reverted to the definitions that they get.
+        `only`: by name, the layers that are brought up to date; others are read as they are. `beside`: by name,
+        tables from which layers get their rows, brought up to date on the way, and all layers
         that read these among them; then all layers complete, or none. Raises RefreshLost if other runners were quicker
         again and again, DefinedElsewhere if somebody else gives layers another definition, or has done so since this
         runner last looked, UserError for what the user can mend; then nothing is written. SinkFailed for a sink that
@@ -134,7 +136,7 @@ class Runner:
             engine = self.engine()
             try:
                 definitions = Definitions(engine)
-                layers = self.compiled_by(engine, wanted, reverted, definitions)
+                layers = self.compiled_by(engine, wanted, {*reverted, *(reverts or {})}, definitions)
                 others = self._defined_otherwise(layers, definitions)
                 chosen = [each for each in layers if only is None or each.name in only]
                 if beside is None:
@@ -143,7 +145,8 @@ class Runner:
                 with claimed(others, self.graph.project.name, self.heartbeat_seconds):
                     if others:  # somebody may have been quicker than the claim
                         self._defined_otherwise(layers, definitions)
-                    result = Refresh(self, engine, chosen, definitions, wanted, since, beside or {}).run()
+                    made = Refresh(self, engine, chosen, definitions, wanted, since, beside or {}, reverts or {})
+                    result = made.run()
                 self.is_warm = True
                 return result
             except (RefreshLost, TableReplaced) as error:

@@ -7,9 +7,9 @@ from typing import Any
 
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.runner.costs import Ways
+from lake.layers.runner.layer_tables import if_there
 from lake.layers.runner.records import state_of, writes_rows
 from lake.layers.runner.sinks import undelivered
-from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeClient, LakeTable
 
 
@@ -79,9 +79,8 @@ def status_of(graph: Graph, client: LakeClient) -> list[LayerStatus]:
 
 def _status(node: Node, client: LakeClient) -> LayerStatus:
     layer = client.table(node.name)
-    try:
-        state = state_of(layer)
-    except NoSuchObjectException:
+    state = if_there(layer, state_of)
+    if state is None:
         return LayerStatus(node.name, None, 0, None, trouble="the table isn't there: the next refresh makes it")
     if state.record is None or state.instant is None:
         return LayerStatus(node.name, None, state.number, None, trouble="there was no refresh yet")
@@ -112,9 +111,8 @@ def _status(node: Node, client: LakeClient) -> LayerStatus:
 def _lag(source: LakeTable, position: int | None) -> tuple[SourceLag, str | None]:
     """How far a layer is behind a source of which it read a position, and what is in the way of its increment."""
     name = source.name
-    try:
-        now = source.position()
-    except NoSuchObjectException:
+    now = if_there(source, LakeTable.position)
+    if now is None:
         return SourceLag(name, None, None), f"there is no table {name}"
     if position is None or position > now.position:
         return SourceLag(name, None, None), f"{name} has been made anew: the next refresh computes all"

@@ -7,10 +7,9 @@ from lake.layers.compiler.deltas import Deltas
 from lake.layers.compiler.layers import Layer
 from lake.layers.compiler.stored_keys import RowKeys, StoredKey, numbering_misses
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.layer_tables import PROJECT
+from lake.layers.runner.layer_tables import PROJECT, if_there
 from lake.layers.runner.source_relations import plain
 from lake.protocol.formats.keyed_table import PRIMARY_KEY, column_names
-from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 
 
@@ -24,12 +23,10 @@ class TableKeys:
 
     def of(self, layer: str) -> StoredKey | None:
         """The key of a layer's table; None if there is no table, or one that isn't the project's."""
-        try:
-            properties = self._table(layer).schema().properties
-        except NoSuchObjectException:
+        schema = if_there(self._table(layer), LakeTable.schema)
+        if schema is None or schema.properties.get(PROJECT) != self._project:
             return None
-        if properties.get(PROJECT) != self._project:
-            return None
+        properties = schema.properties
         columns = column_names(properties.get(PRIMARY_KEY, ""))
         kept = properties.get(ROW_KEYS)
         return StoredKey(columns, next((each for each in RowKeys if each == kept), None))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lake.client.lake_types import Completion, Instant, Moment
+from lake.layers.runner.records import reverting_metadata
 from lake.layers.runner.results import RefreshResult
 from lake.layers.runner.runner import Runner
 from lake.protocol.hive import NoSuchObjectException
@@ -79,11 +80,12 @@ def apply_restore(runner: Runner, restore: Restore) -> RefreshResult:
     return runner.refresh()
 
 
-def rolling_back(lake: LakeTable, instants: Sequence[Instant]) -> Action:
-    """The instant that rolls instants of a table back, which are all that changed its rows since."""
+def rolling_back(lake: LakeTable, instants: Sequence[Instant], reverted: str | None = None) -> Action:
+    """The instant that rolls instants of a table back, which are all that changed its rows since. `reverted`: when the
+    table's definition is taken back by that; None if it isn't."""
 
     def write(_: Writing) -> Completion:
-        return Completion(rolled_back=instants)
+        return Completion(rolled_back=instants, metadata=None if reverted is None else reverting_metadata(reverted))
 
     return Action(lake, "rollback", write, None)
 

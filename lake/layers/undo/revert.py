@@ -3,36 +3,28 @@
 Records of refreshes keep whole definitions. So the one before the latest change is known, whatever the project's files
 say. Its layers, and all that read them, are rolled back to what they were before the change, where that state can still
 be read by the columns and keys that the tables have, and go on from there by increments. Else they are computed as a
-whole. The tables keep that they were reverted, so that no refresh takes the files' definitions again unasked.
+whole. The instants that do so say that, so that no refresh takes the files' definitions again unasked: those of the
+rollbacks, and those of refreshes, until one goes by another definition.
 """
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from lake.client.lake_types import Instant, Moment
-from lake.layers.applying.planning import LayerPlan, plan_of
+from lake.layers.applying.planning import Computes, LayerPlan, Other, plan_of
 from lake.layers.compiler.compiling import ROW_KEYS
 from lake.layers.compiler.defined import Change, Comparer, Defined, changes_between, text_difference
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.texts.written import Written
 from lake.layers.definitions.model import REFRESH_POLICY, Expectation, RefreshPolicy, Violation
 from lake.layers.errors import BadQuery
-from lake.layers.runner.definitions import (
-    Definitions,
-    definition_of,
-    forget_reverted,
-    in_force,
-    keep_reverted,
-    left_behind,
-    reverted_at,
-)
+from lake.layers.runner.definitions import Definitions, definition_of, in_force, left_behind
 from lake.layers.runner.engine import Engine
-from lake.layers.runner.records import latest_refresh, record_before, standing_refreshes
+from lake.layers.runner.records import latest_refresh, record_before, reverting_instant, standing_refreshes
 from lake.layers.runner.results import RefreshResult
 from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import RestoredLayer, later_instants, rolling_back
@@ -46,18 +38,25 @@ from lake.tables.lake import LakeTable
 logger = logging.getLogger(__name__)
 
 
+_OF_FILES = frozenset(
+    {Change.UNKNOWN, Change.QUERY, Change.EXPECTATIONS, Change.SETTINGS, Other.NEW, Other.PROPERTIES, Other.RESTATED}
+)
+"""Changes of definitions that come from a project's files, and not from other layers or sources."""
+
+
 class CannotRevert(UserError):
     """A layer's definition before its latest change isn't known, or can't be computed. Nothing was written."""
 
 
 @dataclass(frozen=True)
 class RevertedLayer:
-    """A layer whose definition goes back to `before`. `since`: the first refresh by the one by which the table
-    stands, None if the layer was reverted already. `difference`: from that one, as in a plan."""
+    """A layer whose definition goes back to `before`. `since`: the first refresh by `now`, by which the table stands,
+    None if the layer was reverted already. `difference`: from that one, as in a plan."""
 
     layer: str
     before: Defined
     since: Instant | None
+    now: Defined
     difference: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +76,8 @@ class Revert:
     """What it takes to revert layers.
 
     `graph`: the project with their definitions of before. `restored`: the tables that are rolled back first; none if
-    all is computed, for the reason `why_whole`. `plans`: what becomes of all layers without that.
+    all is computed, for the reason `why_whole`. `plans`: what becomes of all layers without that. `unapplied`: those
+    among the reverted layers of which the files have yet another definition, which nobody has applied.
     """
 
     layers: Sequence[RevertedLayer]
@@ -85,6 +85,20 @@ class Revert:
     restored: Sequence[RestoredLayer]
     why_whole: str | None
     plans: Sequence[LayerPlan]
+    unapplied: Collection[str] = ()
+
+    @property
+    def applies(self) -> Sequence[LayerPlan]:
+        """Other layers of which the files have a definition that nobody has applied: the refresh does, too. Captured
+        ones follow their sources, and aren't named."""
+        reverted = {each.layer for each in self.layers}
+        reverted |= {one.name for name in reverted if (one := self.graph.node(name).quarantine) is not None}
+        reverted |= {node.name for node in self.graph.nodes if node.is_captured}
+        return [
+            each
+            for each in self.plans
+            if each.layer not in reverted and each.computes is not Computes.NOTHING and _OF_FILES & {*each.changes}
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """The plan as the command's JSON has it."""
@@ -92,6 +106,8 @@ class Revert:
             "tables": [each.as_json() for each in self.layers],
             "rolled_back": {each.layer: len(each.instants) for each in self.restored},
             "why_whole": self.why_whole,
+            "applies": {each.layer: [change.value for change in each.changes] for each in self.applies},
+            "unapplied": sorted(self.unapplied),
         }
 
 
@@ -121,7 +137,14 @@ def plan_revert(runner: Runner, layers: Collection[str] = ()) -> Revert:
     finally:
         engine.close()
     plans = plan_of(runner.of(graph))
-    return Revert(chosen, graph, restored, why_whole, plans)
+    unapplied = [each.layer for each in chosen if each.since is not None and not _is_of(own[each.layer], each.now)]
+    found = Revert(chosen, graph, restored, why_whole, plans, unapplied)
+    if restated := [each.layer for each in found.applies if Other.RESTATED in each.changes]:
+        raise CannotRevert(
+            f"the project's files have another definition of {restated[0]}, which nobody has applied, and which would"
+            " be for all rows, also those of earlier days: apply it, or put back what it was, and revert then"
+        )
+    return found
 
 
 def apply_revert(runner: Runner, revert: Revert, now: datetime | None = None) -> RefreshResult:
@@ -142,11 +165,12 @@ def apply_revert(runner: Runner, revert: Revert, now: datetime | None = None) ->
 
 def _reverted(runner: Runner, revert: Revert, time: str, changed: Mapping[str, LakeTable]) -> RefreshResult:
     """Reverts layers at a time, of which those that have `changed` are claimed."""
-    for name, goes in _going(runner, changed).items():
-        keep_reverted(changed[name], time, goes)
-    runner.pause("marked")
+    _check_changed_by_nobody(runner, changed)
     if revert.restored:
-        actions = [rolling_back(runner.table(each.layer), each.instants) for each in revert.restored]
+        actions = [
+            rolling_back(runner.table(each.layer), each.instants, time if each.layer in changed else None)
+            for each in revert.restored
+        ]
         try:
             committed(actions, runner.heartbeat_seconds)
         except (InvalidOperationException, InstantConflict) as error:  # others have written, or cleaned, meanwhile
@@ -154,42 +178,18 @@ def _reverted(runner: Runner, revert: Revert, time: str, changed: Mapping[str, L
     runner.pause("rolled back")
     runner.given = revert.graph
     asked = [each.layer for each in revert.plans if each.asks]
-    return runner.refresh(asked, reverted=[each.layer for each in revert.layers])
+    return runner.refresh(asked, reverts={each.layer: time for each in revert.layers})
 
 
-def _going(runner: Runner, changed: Mapping[str, LakeTable]) -> Mapping[str, str]:
-    """By layer, the digest of the definition by which it stands. Raises DefinedElsewhere if that is another one than
-    the plan has shown."""
-    engine, found = runner.engine(), {}
+def _check_changed_by_nobody(runner: Runner, layers: Mapping[str, LakeTable]) -> None:
+    """Raises DefinedElsewhere if layers stand by other definitions than the plan has shown."""
+    engine = runner.engine()
     try:
         definitions = Definitions(engine)
-        for name, lake in changed.items():
+        for name, lake in layers.items():
             runner.applied.note(name, lake, latest_refresh(lake), other_than=definitions)
-            if (digest := _digest(lake)) is not None:
-                found[name] = digest
     finally:
         engine.close()
-    return found
-
-
-@contextmanager
-def settling(runner: Runner, layers: Collection[str]) -> Iterator[None]:
-    """Forgets that layers were reverted to which the block applies another definition: also if it fails for others, or
-    for a sink, once that is done."""
-    before = {name: _digest(runner.find(name)) for name in layers}
-    try:
-        yield
-    finally:
-        for name, digest in before.items():
-            lake = runner.find(name)
-            if _digest(lake) != digest:
-                forget_reverted(lake)
-
-
-def _digest(lake: LakeTable) -> str | None:
-    """That of the definition by which a layer's table stands."""
-    latest = latest_refresh(lake)
-    return None if latest is None or latest[1].kept is None else latest[1].kept.digest
 
 
 def write_back(graph: Graph, revert: Revert) -> Mapping[str, str | None]:
@@ -201,19 +201,21 @@ def write_back(graph: Graph, revert: Revert) -> Mapping[str, str | None]:
         if before.restated is not None:  # a file has the last part of it
             before = replace(before, query=before.restated.latest.parsed())
         file = graph.project.directory / now.place.file
-        found[each.layer] = reason = _why_not_written(now, before, file)
+        found[each.layer] = reason = _why_not_written(now, before, file, is_unapplied=each.layer in revert.unapplied)
         if reason is None and now.query is not None and before.query is not None:
             text = file.read_text(encoding="utf-8")
             file.write_text(text.replace(now.query.text, before.query.text), encoding="utf-8")
     return found
 
 
-def _why_not_written(now: Node, before: Node, file: Path) -> str | None:
+def _why_not_written(now: Node, before: Node, file: Path, *, is_unapplied: bool) -> str | None:
     """Why the query of a layer can't be put in the place of another one, which is in a file; None if it can."""
     if now.query is None or before.query is None:
         return "it has flows"
     if file.suffix != ".sql":
         return f"{now.place.file} isn't SQL"
+    if is_unapplied:
+        return f"{now.place.file} has yet another definition, which nobody has applied"
     if now.expectations != before.expectations:
         return "its expectations were others, too"
     views = [{name: view.text for name, view in each.views.items()} for each in (now.query, before.query)]
@@ -227,13 +229,14 @@ def _chosen(
     runner: Runner, own: Mapping[str, Node], wanted: Collection[str], engine: Engine
 ) -> Sequence[RevertedLayer]:
     """The layers that are reverted, with those that are reverted already."""
-    standing, found = [], []
+    standing, found, moment = [], [], 0
     for name, node in own.items():
         lake = runner.table(name)
         try:
-            if reverted_at(lake) is not None:
+            if (since := reverting_instant(lake)) is not None:
                 now = _standing(lake)
-                standing.append(RevertedLayer(name, now, None))
+                standing.append(RevertedLayer(name, now, None, now))
+                moment = max(moment, since.moment or 0)
             elif name in wanted or not (wanted or node.is_captured):
                 found.append(_latest_change(lake, engine))
         except (NoSuchObjectException, _NothingBefore) as error:
@@ -242,9 +245,8 @@ def _chosen(
                 raise CannotRevert(f"{name}: {reason}") from None
     if not wanted:
         latest = max((each.since.moment or 0 for each in found if each.since is not None), default=0)
-        found = [each for each in found if each.since is not None and (each.since.moment or 0) == latest]
-        if standing:  # what a revert that was killed has begun
-            found = []
+        is_later = latest > moment  # else it is older than what was taken back last
+        found = [each for each in found if is_later and each.since is not None and (each.since.moment or 0) == latest]
     if not standing and not found:
         raise CannotRevert("no definition has changed that could be taken back")
     return [*standing, *found]
@@ -276,9 +278,26 @@ def _latest_change(lake: LakeTable, comparer: Comparer) -> RevertedLayer:
             if _says(before) != _says(now) and (changes := changes_between(before, now, comparer)):
                 if Change.SETTINGS in changes:
                     raise _NothingBefore("it changed with the project's settings for Spark: put them back in its file")
-                return RevertedLayer(lake.name, before, since, tuple(text_difference(now, before)))
+                return RevertedLayer(lake.name, before, since, now, tuple(text_difference(now, before)))
         since = instant
     raise _NothingBefore("it has had no other definition")
+
+
+def _is_of(node: Node, defined: Defined) -> bool:
+    """Whether a layer's file says what a definition says, but for comments and blanks."""
+    parts = defined.parts
+    queries, views = (defined.queries, defined.views) if parts is None else ([parts.latest.query], parts.latest.views)
+    own = node.appends if node.query is None else (node.query,)
+    try:
+        texts = (
+            [Written.parsed(each).normal for each in queries],
+            {n: Written.parsed(v).normal for n, v in views.items()},
+        )
+    except BadQuery:
+        return False
+    said = [each.normal for each in own], {name: view.normal for each in own for name, view in each.views.items()}
+    conditions = [{"name": e.name, "condition": e.condition, "violation": e.violation.value} for e in node.expectations]
+    return texts == said and [dict(each) for each in defined.conditions] == conditions
 
 
 def _says(defined: Defined) -> tuple[object, ...]:

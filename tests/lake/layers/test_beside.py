@@ -25,7 +25,7 @@ from lake.tables.lake import LakeTable
 from tests.lake.client.test_readiness import commit
 from tests.lake.layers.duck_lake import DuckEngine
 from tests.lake.layers.shop import ORDERS, Shop, how, rows_of
-from tests.lake.layers.test_applied_definitions import at
+from tests.lake.layers.test_applied_definitions import at, forget_claims
 from tests.lake.layers.test_changed_definitions import ABOVE, CHAIN, MEANINGS, Order, filled
 from tests.lake.layers.test_readiness import EVENTS, ready, source
 from tests.lake.layers.test_reverted_definitions import rows_by
@@ -108,6 +108,45 @@ def test_what_is_beside_goes_on_after_an_end(shop: Shop, stage: str) -> None:
     assert shop.rows("big") == [(4, "d2", 9), (7, "d3", 20)]
     assert shop.rows("sums") == [("d2", 9), ("d3", 20)]
     assert not [each for each in tables(shop) if each.endswith(SUFFIX)]
+
+
+@pytest.mark.long
+def test_every_step_at_which_it_ends(shop: Shop) -> None:
+    """Then the layers are by one definition, all of them, and refreshed by it; repeated, it goes on."""
+    filled(shop)
+    shop.runner(CHAIN.format(5)).refresh()
+    step, stands = 0, 5
+    while True:
+        other = 13 - stands
+        runner, steps = shop.runner(CHAIN.format(other)), list[str]()
+
+        def end(stage: str, steps: list[str] = steps, last: int = step) -> None:
+            steps.append(stage)
+            if len(steps) > last:
+                raise KeyboardInterrupt
+
+        runner.pause = end
+        shop.order((20 + step, 1, 6 + step % 4, "d3"))
+        try:
+            applied(runner)
+        except KeyboardInterrupt:
+            is_done = "beside" in steps and steps[-1] in ("completed", "cut over")
+            rows_by(shop, other if is_done else stands, but=() if is_done else (20 + step,))
+            if not is_done:
+                forget_claims(shop)
+                assert how(shop.runner(CHAIN.format(stands)).refresh().layers)["big"] == "incremental"
+                rows_by(shop, stands)
+            shop.unorder((1, "d1"))
+            shop.order((1, 1, 9 - step % 3, "d1"))
+            applied(shop.runner(CHAIN.format(other)))
+            step += 1
+            stands = other
+            rows_by(shop, stands)
+            assert not [each for each in tables(shop) if each.endswith(SUFFIX)]
+        else:
+            break
+    assert steps[-6:] == ["beside", "computed", "begun", "written", "completed", "cut over"]
+    assert step == len(steps) > 12
 
 
 @pytest.mark.long

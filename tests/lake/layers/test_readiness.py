@@ -2,6 +2,8 @@
 
 import pytest
 
+from lake.layers.applying.beside import apply_beside
+from lake.layers.applying.planning import plan_of
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.runner import Runner
 from lake.tables.lake import LakeTable
@@ -74,6 +76,54 @@ def test_partitions_are_held_back(shop: Shop) -> None:
     events.upsert(rows_of([(4, 1, "d1"), (2, 6, "d2")], EVENTS))
     assert not waiting(runner, "good")
     assert ready(shop, "good") == ["dt=d1", "dt=d2"]
+
+
+def test_partitions_are_held_back_by_who_goes_on_after_a_kill(shop: Shop) -> None:
+    """Of rows that somebody has written who hadn't come to reopen their partition."""
+    events = source(shop, "events")
+    events.upsert(rows_of([(1, 5, "d1"), (2, 6, "d2")], EVENTS))
+    commit(events, "dt=d1", "dt=d2")
+    text = (
+        "CREATE MATERIALIZED VIEW good (CONSTRAINT positive EXPECT (n > 0) ON VIOLATION HOLD PARTITION)"
+        " PARTITIONED BY (dt) AS SELECT id, n, dt FROM events"
+    )
+    shop.runner(text).refresh()
+    assert ready(shop, "good") == ["dt=d1", "dt=d2"]
+    events.upsert(rows_of([(3, -1, "d1")], EVENTS))
+
+    def end(stage: str) -> None:
+        if stage == "completed":
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        runner = shop.runner(text)
+        runner.pause = end
+        with pytest.raises(KeyboardInterrupt):
+            runner.refresh()
+        events.upsert(rows_of([(4, 1, "d2")], EVENTS))
+    shop.runner(text).refresh()
+    assert waiting(shop.runner(text), "good") == {"dt=d1": "rows don't meet positive"}
+    assert ready(shop, "good") == ["dt=d2"]
+
+
+def test_partitions_that_another_expectation_holds_back(shop: Shop) -> None:
+    """Of rows that stay as they are."""
+    events = source(shop, "events")
+    events.upsert(rows_of([(1, 5, "d1"), (2, 6, "d2")], EVENTS))
+    commit(events, "dt=d1", "dt=d2")
+    text = (
+        "CREATE MATERIALIZED VIEW good (CONSTRAINT positive EXPECT (n > {}) ON VIOLATION HOLD PARTITION)"
+        " PARTITIONED BY (dt) AS SELECT id, n, dt FROM events"
+    )
+    shop.runner(text.format(0)).refresh()
+    assert ready(shop, "good") == ["dt=d1", "dt=d2"]
+    shop.runner(text.format(5)).refresh()
+    assert ready(shop, "good") == ["dt=d2"]
+    shop.runner(text.format(0)).refresh()
+    assert ready(shop, "good") == ["dt=d1", "dt=d2"]
+    runner = shop.runner(text.format(5))
+    apply_beside(runner, plan_of(runner))
+    assert ready(shop, "good") == ["dt=d2"]
 
 
 @pytest.mark.parametrize(

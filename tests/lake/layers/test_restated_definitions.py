@@ -14,7 +14,7 @@ import pytest
 
 from lake.cli.pipeline_changes import print_plan
 from lake.layers.applying.differing import differences_of
-from lake.layers.applying.planning import Computes, LayerPlan, Other, plan_of
+from lake.layers.applying.planning import Computes, LayerPlan, Other, plan_of, reverted_in
 from lake.layers.applying.restating import CannotRestate, apply_whole, restate
 from lake.layers.compiler.deltas import Step
 from lake.layers.compiler.texts.restated import MOST_PARTS, Part, Restated, value_of
@@ -25,7 +25,7 @@ from lake.layers.runner.records import state_of
 from lake.layers.runner.results import LayerResult
 from lake.layers.runner.runner import Runner
 from lake.layers.undo.restore import apply_restore, plan_restore, rolling_back
-from lake.layers.undo.revert import apply_revert, plan_revert, settling, write_back
+from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, write_back
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed_writes import committed
 from tests.lake.client.test_readiness import commit
@@ -114,9 +114,9 @@ def check(shop: Shop, *parts: tuple[str, str | None]) -> None:
     assert shop.rows("days") == ordered(days.items())
 
 
-def from_day(shop: Shop, query: str, day: str) -> Runner:
-    """A runner that applies a query from a day on; it has been planned."""
-    runner = shop.runner(text_of(query))
+def from_day(shop: Shop, query: str, day: str, others: str = "") -> Runner:
+    """A runner that applies a query from a day on, beside `others`; it has been planned."""
+    runner = shop.runner(text_of(query) + others)
     restate(runner, day)
     plan_of(runner)
     return runner
@@ -302,9 +302,8 @@ def test_the_way_back(shop: Shop) -> None:
     assert how(shop.runner(text_of(old)).refresh().layers)["sales"] == "unchanged"
 
     runner = from_day(shop, new, "d3")
-    reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-    with settling(runner, reverted):
-        assert result_of(runner.refresh(reverted=reverted).layers).how == "restated"
+    reverted = reverted_in(plan_of(runner))
+    assert result_of(runner.refresh(reverted=reverted).layers).how == "restated"
     whole = shop.runner(text_of(other))
     plan_of(whole)
     whole.refresh()
@@ -319,6 +318,21 @@ def test_the_way_back(shop: Shop) -> None:
     shop.order((11, 2, 30, "d1"), (12, 2, 30, "d3"))
     shop.runner(text_of(new)).refresh()
     check(shop, (old, "d3"), (new, None))
+
+
+def test_another_layer_is_reverted_while_a_file_would_end_its_parts(shop: Shop) -> None:
+    """The refresh would be refused, once tables are rolled back."""
+    old, new, other = JOINED
+    filled(shop)
+    big = ";\nCREATE MATERIALIZED VIEW big AS SELECT id, dt, amount FROM orders WHERE amount > {}"
+    shop.runner(text_of(old) + big.format(5)).refresh()
+    from_day(shop, new, "d2", big.format(5)).refresh()
+    shop.runner(text_of(new) + big.format(8)).refresh()
+    revert = plan_revert(shop.runner(text_of(new) + big.format(8)))
+    assert ([each.layer for each in revert.layers], revert.applies) == ([f"{shop.database}.big"], [])
+    runner = shop.runner(text_of(other) + big.format(8))
+    with pytest.raises(CannotRevert, match=r"another definition of \w+\.sales, which nobody has applied"):
+        plan_revert(runner)
 
 
 def test_tables_that_are_rolled_back_keep_their_parts(shop: Shop) -> None:
@@ -611,9 +625,7 @@ def test_random_histories(shop: Shop, family: str, seed: int) -> None:
                 runner.refresh()
             elif query != parts[-1][0]:
                 runner = from_day(shop, query, day)
-                reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-                with settling(runner, reverted):
-                    runner.refresh(reverted=reverted)
+                runner.refresh(reverted=reverted_in(plan_of(runner)))
                 stands.append(made)
             else:
                 runner.refresh()
@@ -621,9 +633,7 @@ def test_random_histories(shop: Shop, family: str, seed: int) -> None:
             query = rng.choice(queries)
             runner = shop.runner(text_of(query))
             apply_whole(runner, ["sales"])
-            reverted = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-            with settling(runner, reverted):
-                runner.refresh(reverted=reverted)
+            runner.refresh(reverted=reverted_in(plan_of(runner)))
             if parts != [(query, None)]:
                 stands.append([(query, None)])
         elif what < 0.55 and len(stands) > 1:

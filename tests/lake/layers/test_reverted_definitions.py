@@ -4,21 +4,25 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
 from lake.cli.pipeline_changes import print_plan, print_revert
 from lake.client.lake_types import Moment
-from lake.layers.applying.planning import Other, plan_of
+from lake.layers.applying.beside import apply_beside
+from lake.layers.applying.planning import plan_of, reverted_in
 from lake.layers.errors import BadDefinition
 from lake.layers.runner.claims import DefinedElsewhere
 from lake.layers.runner.results import LayersFailed
-from lake.layers.undo.restore import plan_restore
-from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, settling, write_back
+from lake.layers.runner.runner import Runner
+from lake.layers.undo.restore import apply_restore, plan_restore
+from lake.layers.undo.revert import CannotRevert, apply_revert, plan_revert, write_back
 from lake.layers.undo.rollback import Rollback
 from lake.tables.keyed.changes import CHANGE_TYPE
-from tests.lake.layers.shop import Shop, how
+from tests.lake.layers.duck_lake import DuckEngine
+from tests.lake.layers.shop import ORDERS, Shop, how, ordered, rows_of
 from tests.lake.layers.test_applied_definitions import at, forget_claims
 from tests.lake.layers.test_changed_definitions import CHAIN, MEANINGS, SAME, TEXT, Order, filled
 from tests.support.long_runs import share_of
@@ -27,9 +31,11 @@ from tests.support.server import MetastoreServer
 FIRST, SECOND = CHAIN.format(5), CHAIN.format(8)
 
 
-def rows_by(shop: Shop, least: int) -> None:
-    """Raises AssertionError unless the layers are those of the sources by `amount > least`."""
-    big = sorted((id, dt, amount) for id, _, amount, dt in shop.rows("orders") if amount is not None and amount > least)
+def rows_by(shop: Shop, least: int, but: Collection[int] = ()) -> None:
+    """Raises AssertionError unless the layers are those of the sources by `amount > least`, `but` some orders that they
+    haven't read."""
+    orders = [each for each in shop.rows("orders") if each[0] not in but]
+    big = ordered((id, dt, amount) for id, _, amount, dt in orders if amount is not None and amount > least)
     assert shop.rows("big") == big
     sums: dict[str, int] = {}
     for _, dt, amount in big:
@@ -104,9 +110,7 @@ def test_the_files_definition_is_applied_again_only_if_somebody_says_so(
     assert [each.changes for each in plans] == [("query", "reverted before"), (), ()]
     print_plan(plans)
     assert "query, reverted before" in capsys.readouterr().out
-    named = [each.layer for each in plans if Other.REVERTED in each.changes]
-    with settling(runner, named):
-        assert how(runner.refresh(reverted=named).layers)["big"] == "full"
+    assert how(runner.refresh(reverted=reverted_in(plans)).layers)["big"] == "full"
     rows_by(shop, 8)
     assert how(shop.runner(FIRST).refresh().layers)["big"] == "full", "it is forgotten"
 
@@ -138,8 +142,8 @@ def test_what_is_applied_again_is_no_longer_reverted_though_others_fail(shop: Sh
     apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
     days = ";\nCREATE MATERIALIZED VIEW numbers AS SELECT id, dt, CAST(dt AS BIGINT) AS n FROM orders"
     runner = shop.runner(SECOND + days)
-    named = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-    with pytest.raises(LayersFailed, match="numbers failed"), settling(runner, named):
+    named = reverted_in(plan_of(runner))
+    with pytest.raises(LayersFailed, match="numbers failed"):
         runner.refresh(reverted=named)
     rows_by(shop, 8)
     again = shop.runner(SECOND)
@@ -295,7 +299,7 @@ with LakeClient(uri) as client:
     made.pause = lambda reached: os.kill(os.getpid(), signal.SIGKILL) if reached == stage else None
     apply_revert(made, plan_revert(made))
 """
-STAGES = ["marked", "rolled back", "computed", "begun", "written", "completed"]
+STAGES = ["rolled back", "computed", "begun", "written", "completed"]
 
 
 @pytest.mark.long
@@ -307,17 +311,205 @@ def test_a_revert_that_is_killed(shop: Shop, metastore_server: MetastoreServer, 
     root = Path(__file__).parents[3]
     killed = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    if stage == "marked":
+    with pytest.raises(BadDefinition, match="was reverted"):
         shop.runner(SECOND).refresh()
-        rows_by(shop, 8)
-    else:
-        with pytest.raises(BadDefinition, match="was reverted"):
-            shop.runner(SECOND).refresh()
     forget_claims(shop)
     apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
     rows_by(shop, 5)
     apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
     rows_by(shop, 5)
+
+
+def end() -> None:
+    raise KeyboardInterrupt
+
+
+def killed(runner: Runner, stage: str, do: Callable[[], object]) -> None:
+    """Ends what is done with a runner at a stage, which must be reached."""
+    runner.pause = at(stage, end)
+    with pytest.raises(KeyboardInterrupt):
+        do()
+
+
+@pytest.mark.long
+def test_steps_of_a_revert_at_which_it_ends(shop: Shop) -> None:
+    changed(shop)
+    for stage in STAGES:
+        runner = shop.runner(SECOND)
+        revert = plan_revert(runner)
+        killed(runner, stage, lambda runner=runner, revert=revert: apply_revert(runner, revert))  # type: ignore[misc]
+        with pytest.raises(BadDefinition, match="was reverted"):
+            shop.runner(SECOND).refresh()
+        [only] = plan_revert(shop.runner(SECOND)).layers
+        assert (only.layer, only.since) == (f"{shop.database}.big", None), stage
+    rows_by(shop, 5)
+
+
+@pytest.mark.long
+def test_steps_of_a_revert_without_a_rollback_at_which_it_ends(shop: Shop) -> None:
+    changed(shop)
+    shop.runner(SECOND).refresh()
+    clean(shop, "sums")
+    for stage in STAGES:
+        runner = shop.runner(SECOND)
+        revert = plan_revert(runner)
+        assert revert.why_whole is not None
+        killed(runner, stage, lambda runner=runner, revert=revert: apply_revert(runner, revert))  # type: ignore[misc]
+        if stage == "completed":
+            break
+        shop.order((6, 1, 7, "d1"))
+        assert how(shop.runner(SECOND).refresh().layers)["big"] in ("incremental", "unchanged"), "nothing is changed"
+        rows_by(shop, 8)
+    rows_by(shop, 5)
+    with pytest.raises(BadDefinition, match="was reverted"):
+        shop.runner(SECOND).refresh()
+
+
+@pytest.mark.parametrize("beside", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_steps_of_what_is_applied_after_a_revert_at_which_it_ends(shop: Shop, beside: bool) -> None:
+    changed(shop)
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    third = CHAIN.format(7)
+    for stage in ("computed", "begun", "written", *(["beside", "cut over"] if beside else ["completed"])):
+        runner = shop.runner(third)
+        plan = plan_of(runner)
+        assert reverted_in(plan) == [f"{shop.database}.big"]
+        killed(
+            runner,
+            stage,
+            lambda runner=runner, plan=plan: (  # type: ignore[misc]
+                apply_beside(runner, plan) if beside else runner.refresh(reverted=reverted_in(plan))
+            ),
+        )
+        if stage not in ("completed", "cut over"):
+            with pytest.raises(BadDefinition, match="was reverted"):
+                shop.runner(third).refresh()
+            [only] = plan_revert(shop.runner(third)).layers
+            assert only.since is None, "it stays reverted"
+            rows_by(shop, 5)
+    rows_by(shop, 7)
+    assert how(shop.runner(third).refresh().layers)["big"] == "unchanged"
+    assert how(shop.runner(FIRST).refresh().layers)["big"] == "full", "nothing is reverted any more"
+    shop.runner(third).refresh()
+    apply_revert(shop.runner(third), plan_revert(shop.runner(third)))
+    rows_by(shop, 5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", ["computed", "written"])
+def test_a_revert_that_ended_is_not_undone_by_who_began_before_it(shop: Shop, stage: str) -> None:
+    """Once tables are rolled back, an increment of what they had would be wrong."""
+    changed(shop)
+    slow = shop.runner(SECOND)
+    slow.refresh()
+    shop.order((1, 1, 12, "d1"))
+
+    def revert() -> None:
+        runner = shop.runner(SECOND)
+        plan = plan_revert(runner)
+        killed(runner, "rolled back", lambda: apply_revert(runner, plan))
+        forget_claims(shop)
+
+    slow.pause = at(stage, revert)
+    with pytest.raises(BadDefinition, match="was reverted"):
+        slow.refresh()
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    rows_by(shop, 5)
+
+
+@pytest.mark.long
+def test_rollbacks_beside_reverts(shop: Shop) -> None:
+    """One to a moment before a revert leaves it in force, one to a moment before another definition keeps that."""
+    changed(shop)
+    big = shop.client.table(f"{shop.database}.big")
+    during = Moment(big.position().moment or 0)
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    shop.order((3, 1, 11, "d2"))
+    shop.runner(FIRST).refresh()
+    runner = shop.runner(FIRST)
+    apply_restore(runner, plan_restore(runner, during))
+    rows_by(shop, 5)
+    with pytest.raises(BadDefinition, match="was reverted"):
+        shop.runner(SECOND).refresh()
+    third, before = CHAIN.format(7), Moment(big.position().moment or 0)
+    runner = shop.runner(third)
+    runner.refresh(reverted=reverted_in(plan_of(runner)))
+    shop.order((3, 1, 12, "d2"))
+    runner.refresh()
+    runner = shop.runner(third)
+    apply_restore(runner, plan_restore(runner, before))
+    rows_by(shop, 7)
+    [only] = plan_revert(shop.runner(third)).layers
+    assert only.since is not None
+
+
+@pytest.mark.long
+def test_a_source_that_gets_a_column_after_a_revert(shop: Shop) -> None:
+    """The definitions say the same of another source."""
+    changed(shop)
+    apply_revert(shop.runner(SECOND), plan_revert(shop.runner(SECOND)))
+    engine = DuckEngine(shop.client)
+    engine.add_columns(shop.orders, {"note": "string"})
+    engine.close()
+    shop.orders = shop.client.table(shop.orders.name)
+    late = rows_of([(7, 1, 20, "d3", "late")], {**ORDERS, "note": "string"})
+    shop.orders.upsert(late)
+    with pytest.raises(BadDefinition, match="was reverted"):
+        shop.runner(SECOND).refresh()
+    assert how(shop.runner(FIRST).refresh().layers)["big"] == "incremental"
+    with pytest.raises(BadDefinition, match="was reverted"):
+        shop.runner(SECOND).refresh()
+    [only] = plan_revert(shop.runner(SECOND)).layers
+    assert only.since is None
+    named = reverted_in(plan_of(shop.runner(SECOND)))
+    shop.runner(SECOND).refresh(reverted=named)
+    [only] = plan_revert(shop.runner(SECOND)).layers
+    assert only.since is not None
+
+
+def test_edits_of_files_that_nobody_has_applied(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    filled(shop)
+    other = ";\nCREATE MATERIALIZED VIEW other AS SELECT id, dt, amount FROM orders WHERE amount > {}"
+    shop.runner(FIRST + other.format(5)).refresh()
+    shop.runner(SECOND + other.format(5)).refresh()
+    assert (plan_revert(shop.runner(SECOND + other.format("/* euros */ 5"))).applies) == []
+    edited = CHAIN.format(7) + other.format(8) + other.format(5).replace("other", "fresh")
+    runner = shop.runner(edited)
+    files, revert = runner.graph, plan_revert(runner)
+    assert (revert.unapplied, [each.layer for each in revert.layers]) == ([f"{shop.database}.big"],) * 2
+    assert {each.layer.partition(".")[2]: each.changes for each in revert.applies} == {
+        "other": ("query",),
+        "fresh": ("new",),
+    }
+    assert revert.as_json()["applies"][f"{shop.database}.other"] == ["query"]
+    print_revert(revert)
+    err = capsys.readouterr().err
+    assert f"{shop.database}.big: its file has yet another definition, which nobody has applied" in err
+    assert f"{shop.database}.other: its file has another definition (query), which nobody has applied" in err
+    apply_revert(runner, revert)
+    rows_by(shop, 5)
+    assert shop.rows("other") == [(3, "d2", 9), (4, "d2", 9)]
+    [reason] = write_back(files, revert).values()
+    assert reason == "transformations/layers.sql has yet another definition, which nobody has applied"
+
+
+def test_layers_that_changed_after_a_revert(shop: Shop) -> None:
+    """A revert without names is of these, once the definitions of before are in the files."""
+    filled(shop)
+    other = ";\nCREATE MATERIALIZED VIEW other AS SELECT id, dt, amount FROM orders WHERE amount > {}"
+    shop.runner(FIRST + other.format(5)).refresh()
+    shop.runner(SECOND + other.format(5)).refresh()
+    apply_revert(shop.runner(SECOND + other.format(5)), plan_revert(shop.runner(SECOND + other.format(5))))
+    rows_by(shop, 5)
+    text = FIRST + other.format(8)
+    shop.runner(text).refresh()
+    revert = plan_revert(shop.runner(text))
+    assert {each.layer.partition(".")[2] for each in revert.layers if each.since is not None} == {"other"}
+    apply_revert(shop.runner(text), revert)
+    rows_by(shop, 5)
+    assert shop.rows("other") == shop.rows("big")
+    again = plan_revert(shop.runner(text))
+    assert [each.since for each in again.layers] == [None, None], "repeated, it goes no further back"
 
 
 @pytest.mark.long
@@ -352,9 +544,8 @@ def test_random_reverts(shop: Shop, seed: int) -> None:
             runner = shop.runner(rng.choice(texts[new]) + above)
             if not orders:
                 continue
-            named = [each.layer for each in plan_of(runner) if Other.REVERTED in each.changes]
-            with settling(runner, named):
-                runner.refresh(reverted=named)
+            named = reverted_in(plan_of(runner))
+            runner.refresh(reverted=named)
             reverted = reverted and not named
             if not stands or new != stands[-1]:
                 stands.append(new)
