@@ -66,6 +66,7 @@ def used(server: MetastoreServer, scratch: Path, *uses: Callable[[Installation],
 
 
 def main() -> None:
+    MetastoreServer.is_copy = False  # a copy would have what this module imports before the server does
     with empty_place() as place:
         scratch = place.with_suffix(".scratch")
         shutil.rmtree(scratch, ignore_errors=True)
