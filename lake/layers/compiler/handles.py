@@ -10,7 +10,8 @@ _PREFIX = "__handle_"
 
 def handle(value: Mapping[str, Any]) -> exp.Expr:
     """An expression of Spark's, as its extension describes it in a tree."""
-    made = exp.Var(this=f"{_PREFIX}{value['handle']}")
+    # A literal is written as it is, is no column, and may stand wherever a condition may.
+    made = exp.Literal(this=f"{_PREFIX}{value['handle']}", is_string=False)
     made.meta["text"] = value["sql"]
     return made
 
@@ -24,7 +25,7 @@ def value_of(value: Mapping[str, Any] | str) -> exp.Expr:
 
 def is_handle(node: exp.Expr) -> bool:
     """Whether a node of a step's query is an expression of Spark's."""
-    return isinstance(node, exp.Var) and node.name.startswith(_PREFIX)
+    return isinstance(node, exp.Literal) and node.name.startswith(_PREFIX)
 
 
 def readable(query: exp.Expr) -> exp.Expr:

@@ -72,6 +72,7 @@ def test_status_and_graph(shop: Shop, metastore_server: MetastoreServer, tmp_pat
         "all and a part",
         "a column alone",
         "a table alone",
+        "a share alone",
     ],
 )
 def test_what_is_refused(
