@@ -125,7 +125,8 @@ class _Beside:
             for made in found:
                 if made.name in self._names and _found(self._runner.table(made.name)) is not None:
                     steps = steps_of(self._runner, graph, made, engine, self._step_bytes)
-                    self._steps.update({} if steps is None else {made.name: steps})
+                    if steps is not None:
+                        self._steps[made.name] = steps
         finally:
             engine.close()
         return graph

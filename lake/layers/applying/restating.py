@@ -13,10 +13,10 @@ from lake.layers.compiler.graph import Node
 from lake.layers.compiler.restating import divided
 from lake.layers.compiler.texts.restated import Part, Restated, can_be_restated_by
 from lake.layers.errors import BadDefinition, BadQuery
-from lake.layers.runner.definitions import Definitions, defining_refresh, definition_of, left_behind
+from lake.layers.runner.definitions import Definitions, definition_of, left_behind
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.layer_tables import if_there
-from lake.layers.runner.records import Record, latest_refresh
+from lake.layers.runner.records import Record, defining_refresh, latest_refresh
 from lake.layers.runner.runner import Runner
 from lake.protocol.errors import UserError
 from lake.tables.lake import LakeTable
@@ -36,7 +36,7 @@ def understood(runner: Runner, engine: Engine) -> list[Compiled]:
             continue
         lake = runner.table(made.name)
         latest = defining_refresh(lake)
-        if latest is not None and (changes := definitions.changes(made, lake, latest[1])):
+        if latest is not None and (changes := definitions.changes(made, lake, latest.record)):
             is_other = Change.QUERY in changes or Change.UNKNOWN in changes
             node = runner.given.node(made.name) if is_other else made.node
             taken[made.name] = dataclasses.replace(node, is_fixed=True)

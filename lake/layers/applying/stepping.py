@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 from lake.layers.applying.restating import known_by
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.restating import copied, divided
-from lake.layers.compiler.texts.restated import Part, Restated, can_be_restated_by, order, value_of
+from lake.layers.compiler.texts.restated import Part, Restated, can_be_restated_by, order, value_in_name
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.definitions import definition_of
 from lake.layers.runner.engine import Engine
@@ -39,9 +40,8 @@ class Steps:
         """What a table is to consist of, one after the other, until it has the query's rows. Nothing for a table that
         has them. `lake`: the table, None if it isn't there, which has come to any end by the same query."""
         since, ends = self.lowest, [*self.ends]
-        if lake is not None and latest_refresh(lake) is not None:
-            parts = _parts(lake)
-            last = None if parts is None else parts.parts[-1].until
+        if lake is not None and (standing := _standing(lake)) is not None:
+            last = None if standing.parts is None else standing.parts.parts[-1].until
             if last is None:
                 return
             since, ends = last, [each for each in ends if order(self.type, each) > order(self.type, last)]
@@ -86,27 +86,33 @@ def steps_of(runner: Runner, graph: Graph, made: Compiled, engine: Engine, size:
 
 def step(node: Node, parts: Restated, database: str, lake: LakeTable | None) -> Node:
     """A layer as it is at a step, whose table has what was before it. Raises BadQuery."""
-    return dataclasses.replace(node.of_parts(parts, database), restates=_digests(lake), is_fixed=True)
+    standing = None if lake is None else _standing(lake)
+    digests = frozenset() if standing is None else frozenset([standing.digest])
+    return dataclasses.replace(node.of_parts(parts, database), restates=digests, is_fixed=True)
 
 
 def last_step(node: Node, lake: LakeTable | None) -> Node:
     """A layer whose table has got the rows of its query by steps; the same for any other."""
-    if lake is None or (parts := _parts(lake)) is None or parts.parts[-1].until is not None:
+    standing = None if lake is None else _standing(lake)
+    if standing is None or standing.parts is None or standing.parts.parts[-1].until is not None:
         return node
-    return dataclasses.replace(node, restates=_digests(lake))
+    return dataclasses.replace(node, restates=frozenset([standing.digest]))
 
 
-def _parts(lake: LakeTable) -> Restated | None:
-    """What a table consists of by its latest refresh."""
+class _Standing(NamedTuple):
+    """What a table consists of by its latest refresh, and the digest of that definition."""
+
+    digest: str
+    parts: Restated | None
+
+
+def _standing(lake: LakeTable) -> _Standing | None:
+    """None for a table that was never refreshed."""
     latest = latest_refresh(lake)
-    found = None if latest is None else definition_of(lake, latest[1])
-    return None if found is None else found.parts
-
-
-def _digests(lake: LakeTable | None) -> frozenset[str]:
-    """The definition by which a table stands, for the definitions that differ from it in a part alone."""
-    latest = None if lake is None else latest_refresh(lake)
-    return frozenset() if latest is None or latest[1].kept is None else frozenset([latest[1].kept.digest])
+    if latest is None or latest[1].kept is None:
+        return None
+    found = definition_of(lake, latest[1])
+    return _Standing(latest[1].kept.digest, None if found is None else found.parts)
 
 
 def _keys(lake: LakeTable) -> list[str]:
@@ -129,7 +135,7 @@ def _steps(column: str, kind: str, sizes: Mapping[str, int], size: int) -> Steps
     try:
         for value, its in sizes.items():
             if value != DEFAULT_PARTITION:
-                by_value[value if kind == "string" else value_of(kind, value)] += its
+                by_value[value_in_name(kind, value)] += its
     except BadQuery:
         return None
     ends, filled = [], sizes.get(DEFAULT_PARTITION, 0)

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from lake.client.lake_types import Instant
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.defined import Change, Comparer, Defined, changes_between
 from lake.layers.compiler.graph import Graph, Node
 from lake.layers.compiler.texts.restated import Restated
 from lake.layers.errors import BadDefinition, BadQuery
 from lake.layers.runner.layer_tables import PROJECT, if_there
-from lake.layers.runner.records import Record, last_refresh_ever, latest_refresh, reverted_at
+from lake.layers.runner.records import Record, defining_refresh
 from lake.tables.lake import LakeTable
 
 
@@ -51,12 +50,6 @@ class Definitions:
         return changes_between(before, made.defined, self._comparer)
 
 
-def defining_refresh(lake: LakeTable) -> tuple[Instant, Record] | None:
-    """The refresh that says by which definition a layer's table goes on: the latest one. That it was rolled back with
-    the table's rows takes no definition back, unless the table was reverted. Raises NoSuchObjectException."""
-    return last_refresh_ever(lake) if reverted_at(lake) is None else latest_refresh(lake)
-
-
 def parts_of(lake: LakeTable, project: str) -> Restated | None:
     """The parts that the table of a project's layer consists of; None for one query for all rows, and for a table that
     isn't the project's.
@@ -65,9 +58,9 @@ def parts_of(lake: LakeTable, project: str) -> Restated | None:
     """
     schema = if_there(lake, LakeTable.schema)
     latest = None if schema is None or schema.properties.get(PROJECT) != project else if_there(lake, defining_refresh)
-    if latest is None or latest[1].kept is None or not latest[1].kept.restated:
+    if latest is None or latest.record.kept is None or not latest.record.kept.restated:
         return None
-    found = definition_of(lake, latest[1])
+    found = definition_of(lake, latest.record)
     if found is None or found.parts is None:
         raise LookupError(lake.name)
     return found.parts
@@ -122,7 +115,7 @@ def check_restated(made: Compiled, lake: LakeTable, definitions: Definitions) ->
     if not made.node.is_of_record or made.node.restated is None:
         return
     latest = defining_refresh(lake)
-    changes = () if latest is None else definitions.changes(made, lake, latest[1])
+    changes = () if latest is None else definitions.changes(made, lake, latest.record)
     if {*changes} - {Change.KEY, Change.COLUMNS, Change.TYPES}:
         parts = made.node.restated
         raise BadDefinition(
@@ -146,9 +139,10 @@ def is_reverted(made: Compiled, lake: LakeTable, definitions: Definitions) -> bo
 
 def _other_since(made: Compiled, lake: LakeTable, definitions: Definitions) -> str | None:
     """When a layer's table was reverted to another definition than the layer's; None if it wasn't, or isn't there."""
-    since = if_there(lake, reverted_at)
-    latest = None if since is None else latest_refresh(lake)
-    return since if latest is not None and definitions.changes(made, lake, latest[1]) else None
+    latest = if_there(lake, defining_refresh)
+    if latest is None or latest.reverted is None or not definitions.changes(made, lake, latest.record):
+        return None
+    return latest.reverted
 
 
 def check_not_reverted(made: Compiled, lake: LakeTable, definitions: Definitions) -> None:

@@ -8,7 +8,7 @@ of them complete (see docs/streaming.md on batches).
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from lake import __version__
 from lake.client.lake_types import Changes, Instant
@@ -133,7 +133,7 @@ class LayerState:
     """How a layer stands: its latest refresh that isn't undone, and by which instant.
 
     `number` is the greatest number of any refresh, undone ones too. `is_ours`: nobody else has changed rows since.
-    `reverted`: as of `reverted_at`.
+    `reverted`: as of `Defining`.
     """
 
     record: Record | None
@@ -170,16 +170,29 @@ def state_of(layer: LakeTable) -> LayerState:
     return LayerState(None, None, number, layer.position().position == 0, reverted)
 
 
-def reverted_at(layer: LakeTable) -> str | None:
-    """When a layer was reverted to the definition by which it stands; None if it wasn't, or has got another one since.
+class Defining(NamedTuple):
+    """The refresh that says by which definition a layer goes on. `reverted`: when it was reverted to that; None if it
+    wasn't, or has got another one since."""
 
-    That later refreshes were rolled back doesn't matter, unless that was for a revert. Raises NoSuchObjectException.
-    """
-    return next((said.reverted for _, said in _steps(layer)), None)
+    instant: Instant
+    record: Record
+    reverted: str | None
+
+
+def defining_refresh(layer: LakeTable) -> Defining | None:
+    """The refresh that says by which definition a layer's table goes on: the latest one. That it was rolled back with
+    the table's rows takes no definition back, unless the table was reverted. Raises NoSuchObjectException."""
+    reverted, is_latest = None, True
+    for instant, said in _steps(layer):
+        if is_latest:
+            reverted, is_latest = said.reverted, False
+        if isinstance(said, Record) and (reverted is None or instant.undone_by is None):
+            return Defining(instant, said, reverted)
+    return None
 
 
 def reverting_instant(layer: LakeTable) -> Instant | None:
-    """The instant that has reverted a layer to the definition by which it stands; None as of `reverted_at`."""
+    """The instant that has reverted a layer to the definition by which it stands; None as of `Defining`."""
     found, time = None, None
     for instant, said in _steps(layer):
         if said.reverted is None or time not in (None, said.reverted):
@@ -191,11 +204,6 @@ def reverting_instant(layer: LakeTable) -> Instant | None:
 def latest_refresh(layer: LakeTable) -> tuple[Instant, Record] | None:
     """A layer's latest refresh that isn't undone, and what it said of itself."""
     return next(standing_refreshes(layer), None)
-
-
-def last_refresh_ever(layer: LakeTable) -> tuple[Instant, Record] | None:
-    """A layer's latest refresh, also one that is undone, and what it said of itself."""
-    return next(_refreshes(layer), None)
 
 
 def standing_refreshes(layer: LakeTable) -> Iterator[tuple[Instant, Record]]:

@@ -285,19 +285,13 @@ def _latest_change(lake: LakeTable, comparer: Comparer) -> RevertedLayer:
 
 def _is_of(node: Node, defined: Defined) -> bool:
     """Whether a layer's file says what a definition says, but for comments and blanks."""
-    parts = defined.parts
-    queries, views = (defined.queries, defined.views) if parts is None else ([parts.latest.query], parts.latest.views)
+    if (parts := defined.parts) is not None:  # a file has the last one
+        defined = replace(defined, queries=[parts.latest.query], views=parts.latest.views)
+    texts = defined.normal()
     own = node.appends if node.query is None else (node.query,)
-    try:
-        texts = (
-            [Written.parsed(each).normal for each in queries],
-            {n: Written.parsed(v).normal for n, v in views.items()},
-        )
-    except BadQuery:
-        return False
     said = [each.normal for each in own], {name: view.normal for each in own for name, view in each.views.items()}
     conditions = [{"name": e.name, "condition": e.condition, "violation": e.violation.value} for e in node.expectations]
-    return texts == said and [dict(each) for each in defined.conditions] == conditions
+    return texts is not None and texts[:2] == said and [dict(each) for each in defined.conditions] == conditions
 
 
 def _says(defined: Defined) -> tuple[object, ...]:

@@ -79,7 +79,7 @@ class Restated:
         if value == DEFAULT_PARTITION:
             return 0
         try:
-            found = order(self.type, value if self.type == "string" else value_of(self.type, value))
+            found = order(self.type, value_in_name(self.type, value))
         except BadQuery:
             return None
         return sum(1 for each in self.parts if each.until is not None and found >= order(self.type, each.until))
@@ -142,6 +142,11 @@ def value_of(kind: str, text: str) -> str:
         pass
     expected = {"date": "2026-01-31", "timestamp": "2026-01-31 or 2026-01-31T12:00:00, without a time zone"}
     raise BadQuery(f"{text[:50]!r} isn't a {kind}: expected {expected.get(kind, 'a value of its type')}")
+
+
+def value_in_name(kind: str, text: str) -> str:
+    """The same of a value in the name of a partition, where a text is as it is. Raises BadQuery."""
+    return text if kind == "string" else value_of(kind, text)
 
 
 def can_be_restated_by(kind: str) -> bool:
